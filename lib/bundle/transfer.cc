@@ -56,13 +56,14 @@ absl::Status DigestMismatch(std::string_view what, const Digest& expected) {
       fmt::format("{} does not match its digest sha256 {}", what, expected.Short()));
 }
 
-// Creates no files: the content is verified and discarded.
+// Discards the content of every file after it was verified; creates no files.
 class DiscardedFiles : public FileMaker {
  public:
   absl::StatusOr<fs::Fd> Make(const Entry& /*entry*/) override { return fs::Fd(); }
 };
 
-// Hashes the tar of each layer. Frames must be passed in order.
+// Hashes the uncompressed tar of each layer and compares it with the layer's diff_id. Frames must
+// be passed in order.
 class TarHasher {
  public:
   explicit TarHasher(const Config& config) : config_(config), hashes_(config.layers.size()) {
@@ -89,7 +90,7 @@ class TarHasher {
  private:
   const Config& config_;
   std::vector<Sha256> hashes_;
-  std::vector<int64_t> ends_;  // by layer: one past its last frame
+  std::vector<int64_t> ends_;  // by layer: index after its last frame
 };
 
 int64_t LayerBytes(const Manifest& manifest) {
@@ -111,7 +112,8 @@ absl::Status CopyBlob(const RepositoryRef& from, const RepositoryRef& to, const 
   HashingSink hashed(*upload);
   CW_RETURN_IF_ERROR(from.store.ReadBlob(
       from.repository, {.digest = blob.digest, .bytes = blob.bytes}, hashed, stop));
-  // Verify before Commit(): a wrong blob would be stored under the digest of the wrong bytes.
+  // Verify before Commit(): otherwise a wrong blob would be stored, under the digest of the wrong
+  // bytes.
   if (hashed.Finish() != blob.digest) {
     return DigestMismatch("a blob", blob.digest);
   }
@@ -130,7 +132,8 @@ absl::StatusOr<bool> HasLayers(const RepositoryRef& ref, const Bundle* bundle,
     if (!there || layer.bytes == 0) {
       return false;
     }
-    // Read the last byte: a bundle that reuses a truncated layer could never be unpacked.
+    // Read the last byte of the layer to detect truncation: a bundle that reuses a truncated layer
+    // could never be unpacked.
     TextSink last(1);
     const absl::Status read = ref.store.ReadBlob(
         ref.repository, {.digest = layer.digest, .offset = layer.bytes - 1, .bytes = 1}, last,
@@ -142,7 +145,7 @@ absl::StatusOr<bool> HasLayers(const RepositoryRef& ref, const Bundle* bundle,
   return true;
 }
 
-// Starts an upload with the first byte; without any byte there is no blob.
+// Starts an upload when the first byte arrives; without any byte no blob is written.
 class LazyUpload : public Sink {
  public:
   LazyUpload(const RepositoryRef& ref, std::stop_token stop) : ref_(ref), stop_(std::move(stop)) {}

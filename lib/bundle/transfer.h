@@ -29,29 +29,30 @@ struct RepositoryRef {
 struct Publication {
   Digest digest;
   int64_t bytes = 0;      // config and layers
-  int64_t new_bytes = 0;  // of which not in a layer of the base
+  int64_t new_bytes = 0;  // part of `bytes` that is not in a layer of the base
   int64_t files = 0;
   int64_t raw_bytes = 0;
 };
 
 struct PublishOptions {
-  std::string tag;  // moved to the bundle; empty: none
+  std::string tag;  // is moved to the bundle; empty: no tag
   PackOptions pack;
 };
 
 // Packs `files` directly into the repository; the bundle is readable on return. A failure leaves
-// only unreferenced blobs. Ignores the base if the repository lacks one of its layers; with
-// keep_base that is FAILED_PRECONDITION. Other errors as Pack() and the store.
+// only unreferenced blobs. If the repository lacks a layer of the base, the base is ignored; with
+// keep_base that is FAILED_PRECONDITION. Other errors are those of Pack() and of the store.
 absl::StatusOr<Publication> Publish(const RepositoryRef& ref, std::vector<PackFile> files,
                                     const Facts& facts, const PublishOptions& options,
                                     std::stop_token stop);
 
-// Reads and verifies manifest and config. INVALID_ARGUMENT if they are not those of a bundle.
+// Returns the bundle `digest`: reads and verifies its manifest and config. INVALID_ARGUMENT if they
+// are not those of a bundle.
 absl::StatusOr<Bundle> ReadBundle(const RepositoryRef& ref, const Digest& digest,
                                   std::stop_token stop);
 
-// Unpacks `bundle` into `staging`, which is durable on return if `options.sync`. Errors, and the
-// state that they leave behind, as Unpacker.
+// Arguments of Extract(), which unpacks `bundle` into `staging`. All files are durable on return if
+// `options.sync`. Errors, and the state that they leave behind, are those of Unpacker.
 struct Extraction {
   const Bundle& bundle;
   const fs::Dir& staging;
@@ -60,8 +61,8 @@ struct Extraction {
 };
 absl::Status Extract(const RepositoryRef& ref, const Extraction& extraction, std::stop_token stop);
 
-// Reads and verifies all bytes of `bundle` with DefaultThreads() threads. DATA_LOSS or
-// INVALID_ARGUMENT as Unpacker.
+// Options of Verify(), which reads and verifies all bytes of `bundle` with DefaultThreads()
+// threads. DATA_LOSS or INVALID_ARGUMENT as Unpacker.
 struct Verification {
   OnProgress on_progress;
   Limits limits;
@@ -69,9 +70,10 @@ struct Verification {
 absl::Status Verify(const RepositoryRef& ref, const Bundle& bundle,
                     const Verification& verification, std::stop_token stop);
 
-// Copies a bundle unchanged, transferring only the blobs that `to` lacks, and moves `tag` to it
-// unless empty. Within one store blobs are mounted if possible; they count as present. DATA_LOSS if
-// a blob of `from` does not match its digest.
+// Result of CopyBundle(), which copies a bundle unchanged. It transfers only the blobs that `to`
+// lacks, and moves `tag` to the bundle unless `tag` is empty. Within one store blobs are mounted if
+// possible; mounted blobs count as present. DATA_LOSS if a blob of `from` does not match its
+// digest.
 struct CopyReport {
   int64_t copied_bytes = 0;
   int64_t present_bytes = 0;

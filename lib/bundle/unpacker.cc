@@ -95,7 +95,8 @@ absl::Status Unpacker::Finish() {
 
 namespace {
 
-// Bounds the memory of a worker, which must hold a whole frame to verify it.
+// Checks the size of a frame against the limit, because a worker thread must hold a whole frame in
+// memory to verify it.
 absl::Status CheckFrameSize(const Frame& frame, size_t layer, const Limits& limits) {
   if (frame.raw_bytes > limits.frame_raw_bytes_max) {
     return absl::InvalidArgumentError(

@@ -26,21 +26,23 @@ struct UnpackOptions {
   std::function<mode_t(const Entry& entry)> mode_of;
   mode_t directory_mode = 0777;
   // Called concurrently, after a file was written and before it is closed. `entry` is an element of
-  // the config's entries.
+  // Config::entries. May be empty.
   std::function<absl::Status(const Entry& entry, const fs::Fd& file)> on_file;
-  // Files that `staging` already holds, which are not read. By entry; empty: none.
+  // By index in Config::entries: true for the files that `staging` already holds, which are not
+  // read. Empty: none.
   PresentEntries present;
   // Compares the sha256 of every file with the entry list. If false, frames are still verified by
-  // their sha256, but an entry list that disagrees with the newest layer, which the same writer
-  // made, is not detected.
+  // their sha256. Only an entry list that contradicts the newest layer is not detected then: both
+  // have the same writer.
   bool check_contents = true;
   // Makes Start() create the directories; if false they must exist.
   bool make_directories = true;
-  // Makes Finish() call syncfs, so that all files are durable on return. If false the caller does
-  // so, once for several bundles. The kernel starts to write while files are created in any case.
+  // Makes Finish() call syncfs, so that all files are durable on return. If false, the caller must
+  // call it, once for several bundles. In either case syncs in the background begin while files are
+  // created.
   bool sync = true;
   // Keeps a file that exists already, because a generation may be the union of several bundles; the
-  // later content is still verified. If false, an existing path is ALREADY_EXISTS.
+  // content for that file is still verified. If false, an existing path is ALREADY_EXISTS.
   bool keep_existing = false;
 };
 
@@ -52,8 +54,8 @@ struct UnpackOptions {
 // match their digest, INVALID_ARGUMENT for content that policy.h rejects, RESOURCE_EXHAUSTED if the
 // disk is full. The error does not depend on the number of threads.
 //
-// One thread at a time. Own threads write the files; they have ended when the object is destroyed.
-// Memory: packed bytes of threads + 2 frames and raw bytes of `threads` frames; at most
+// One thread at a time. Its own threads write the files; they have ended when the object is
+// destroyed. Memory: packed bytes of threads + 2 frames and raw bytes of `threads` frames; at most
 // kHandlesMax + 1 file descriptors per thread.
 class Unpacker : public Sink {
  public:
@@ -65,7 +67,7 @@ class Unpacker : public Sink {
 
   // Checks the bundle and creates the directories if `make_directories`. Call first.
   absl::Status Start();
-  // Returns the ranges of the layers to pass to Write(). Valid after Start().
+  // Returns the ranges of the layers whose bytes must be passed to Write(). Valid after Start().
   const std::vector<FrameRun>& runs() const;
   // Accepts the bytes of runs(), in order, in pieces of any size. Blocks while the threads are
   // busy.

@@ -17,7 +17,7 @@ bool IsAsciiControl(char c) {
 bool IsPlainUtf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t length = Utf8SequenceLength(text, at);
-    // U+0080 to U+009F are C2 80 to C2 9F.
+    // The control characters U+0080 to U+009F are encoded as C2 80 to C2 9F.
     const bool control = length == 1 ? IsAsciiControl(text[at])
                                      : length == 2 && text[at] == '\xC2' &&
                                            static_cast<unsigned char>(text[at + 1]) < 0xA0;

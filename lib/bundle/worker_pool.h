@@ -27,7 +27,8 @@ inline constexpr int kThreadsMax = 64;
 // Thread-safe.
 class WorkerPool {
  public:
-  // `worker` is 0 to threads() - 1: state that belongs to one worker needs no lock.
+  // `worker` is the number of the thread that runs the job, 0 to threads() - 1: state that belongs
+  // to one thread needs no lock.
   using Job = std::function<absl::Status(size_t worker)>;
 
   // `threads` is clamped to 1 to kThreadsMax.
@@ -42,8 +43,8 @@ class WorkerPool {
 
   // Adds a job. Jobs are numbered from 0 in the order of the calls.
   void Post(Job job);
-  // Blocks until `job` and all earlier ones have ended or were dropped. Returns the error of the
-  // first of them that failed. A job may wait for earlier ones, never for itself or a later one.
+  // Blocks until `job` and all earlier jobs have ended or were dropped. Returns the error of the
+  // first of them that failed. A job may wait for earlier jobs, never for itself or a later one.
   absl::Status Wait(int64_t job);
 
  private:
@@ -55,15 +56,15 @@ class WorkerPool {
   std::condition_variable ended_;
   std::deque<Job> waiting_;
   int64_t begun_ = 0;             // number of jobs removed from waiting_
-  std::vector<int64_t> running_;  // by worker
+  std::vector<int64_t> running_;  // number of the job that each thread runs
   int64_t failed_ = std::numeric_limits<int64_t>::max();
-  absl::Status error_;  // of job `failed_`
+  absl::Status error_;  // error of job number `failed_`
   bool closing_ = false;
   std::vector<std::jthread> threads_;  // last: they use all of the above
 };
 
-// Calls `each` for the ranges [first, last) of `batch` indices that cover [0, count), concurrently
-// on `threads` threads. Returns the error of the first range that failed.
+// Divides the indices [0, count) into ranges [first, last) of at most `batch` and calls `each` for
+// every range, concurrently on `threads` threads. Returns the error of the first range that failed.
 absl::Status ForEachBatch(int threads, size_t count, size_t batch,
                           const std::function<absl::Status(size_t first, size_t last)>& each);
 

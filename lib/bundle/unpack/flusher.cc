@@ -8,7 +8,8 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Written bytes that trigger a sync. Smaller trees need only the final one.
+// Number of written bytes after which the next sync starts. Trees below this size need only the
+// final one.
 constexpr int64_t kSyncBytes = 96LL << 20;
 
 }  // namespace

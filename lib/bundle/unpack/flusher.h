@@ -22,10 +22,11 @@ class Flusher {
   // Waits for a running sync.
   ~Flusher();
 
-  // Counts bytes that were written, and starts a sync if there are enough. Never blocks on I/O.
+  // Counts bytes that were written, and starts a sync if enough were written since the last one.
+  // Never blocks on I/O.
   void RecordWritten(int64_t bytes);
-  // Waits for a running sync and returns the first error of a sync, which a later syncfs may not
-  // report again. Call once, after the last RecordWritten().
+  // Waits for a running sync and returns the first error of all syncs so far, because a later
+  // syncfs may not report it again. Call once, after the last RecordWritten().
   absl::Status Finish();
 
  private:

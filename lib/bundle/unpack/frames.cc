@@ -10,7 +10,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// One frame that is being received and one that waits for a free worker.
+// One frame that is being received and one that waits for a free worker thread.
 constexpr size_t kSpareFrames = 2;
 
 }  // namespace

@@ -18,27 +18,28 @@ namespace cachewarm::bundle {
 
 // A verified and decompressed frame.
 struct RawFrame {
-  int64_t index = 0;     // through all layers
-  int64_t position = 0;  // among the frames that are read
+  int64_t index = 0;     // counted through all layers
+  int64_t position = 0;  // index among the needed frames
   std::string_view raw;
-  size_t worker = 0;  // of a FrameStream: 0 to threads() - 1
+  size_t worker = 0;  // thread that handles the frame: 0 to threads() - 1 of the FrameStream
   WorkerPool& pool;
 
   // Blocks until all earlier frames have been handled; returns the error of one of them.
   absl::Status AwaitEarlier() const { return pool.Wait(position - 1); }
 };
 
-// Splits the bytes of a bundle's layers into frames, which workers verify and decompress. One
-// thread at a time. Write() blocks while threads + 2 frames are pending. Memory: so many packed
-// frames, and one raw frame per worker. The error is that of the first bad frame and does not
-// depend on the number of threads. Destruction waits only for the frames in progress.
+// Splits the bytes of a bundle's layers into frames, which worker threads verify and decompress.
+// One thread at a time. Write() blocks while threads + 2 frames are pending. Memory: the compressed
+// bytes of that many frames, and one decompressed frame per worker. The error is that of the first
+// bad frame and does not depend on the number of threads. Destruction waits only for the frames in
+// progress.
 class FrameStream : public Sink {
  public:
-  // Called concurrently on the workers. `frame` is valid during the call.
+  // Called concurrently on the worker threads. `frame` is valid during the call.
   using OnFrame = std::function<absl::Status(const RawFrame& frame)>;
 
-  // CheckBundle() must have accepted `config`. `needed`: the frames that will be written,
-  // ascending; the bytes between them are left out.
+  // CheckBundle() must have accepted `config`. `needed` holds the indices of the frames that will
+  // be passed to Write(), ascending; the bytes of all other frames must not be passed.
   FrameStream(const Config& config, const std::vector<int64_t>& needed, int threads,
               OnFrame on_frame);
 
@@ -67,8 +68,8 @@ class FrameStream : public Sink {
   std::vector<Buffer> packed_;  // a ring: position n is at index n modulo its size
   std::vector<Worker> workers_;
   int64_t next_ = 0;              // position of the frame that is being gathered
-  std::span<char> frame_buffer_;  // of it
-  size_t gathered_bytes_ = 0;     // of it
+  std::span<char> frame_buffer_;  // buffer of that frame
+  size_t gathered_bytes_ = 0;     // bytes of that frame that have arrived
   WorkerPool pool_;               // last: its threads use all of the above
 };
 

@@ -64,13 +64,13 @@ MemberStream::Entries MemberStream::EntriesOf(int64_t frame) const {
 absl::Status MemberStream::Handle(const RawFrame& frame, FileMaker& maker) {
   const Entries listed = EntriesOf(frame.index);
   if (listed.empty()) {
-    // Only a frame without listed entries can continue a file of an earlier frame.
+    // Only a frame in which no listed file begins can continue a file of an earlier frame.
     CW_RETURN_IF_ERROR(frame.AwaitEarlier());
     if (std::optional<NewFile> open = TakeOpen(frame.index - 1); open.has_value()) {
       return HandleRest(frame, *std::move(open), maker);
     }
     if (frame.index < newest_) {
-      // The frame may begin inside a file that the bundle no longer has.
+      // Skip the frame: it may begin inside a file that the bundle no longer has.
       return absl::OkStatus();
     }
   }
@@ -183,7 +183,8 @@ absl::StatusOr<std::vector<MemberStream::FilePart>> MemberStream::Parse(const Ra
   return std::move(parsed.pieces);
 }
 
-// Handles a frame inside a member: content, followed only by padding.
+// Handles a frame that begins inside a member: it holds content of `file`, followed only by
+// padding.
 absl::Status MemberStream::HandleRest(const RawFrame& frame, NewFile file, FileMaker& maker) {
   const auto content = std::min<size_t>(frame.raw.size(), static_cast<size_t>(file.left_bytes()));
   CW_RETURN_IF_ERROR(file.Write(frame.raw.substr(0, content)));

@@ -25,27 +25,29 @@ namespace cachewarm::bundle {
 struct MemberChecks {
   Limits limits;
   // Compares the sha256 of every file with the entry list. Files of older layers are always
-  // compared, because these layers may have another writer than the list.
+  // compared, because the writer of an older layer may not be the writer of the list.
   bool contents = true;
 };
 
-// Parses decompressed frames, checks every member and writes the files. The files of a frame must
-// be those of the entry list, in its order, with the same size, mtime and, by `checks`, sha256. A
-// hard link must refer to an earlier file of the same frame; its content is copied. The newest
-// layer may otherwise contain only parents of listed files and whiteouts (OCI image-spec 1.1,
-// layer.md); older layers may contain files that the bundle no longer has, which are skipped.
+// Parses decompressed frames, checks every tar member and writes the files. The files that begin in
+// a frame must be those of the entry list for that frame, in its order, with the same size, mtime
+// and, by `checks`, sha256. A hard link must refer to an earlier file of the same frame; the
+// content of that file is copied. Apart from listed files, the newest layer may contain only parent
+// directories of listed files, and whiteouts (OCI image-spec 1.1, layer.md); older layers may also
+// contain files that the bundle no longer has, which are skipped.
 //
-// INVALID_ARGUMENT for members that policy or list forbid, DATA_LOSS for content that does not
-// match its digest. Thread-safe: frames are handled concurrently, but the parts of a file that
-// spans frames are written in order.
+// INVALID_ARGUMENT for members that policy.h or the entry list forbids, DATA_LOSS for content that
+// does not match its digest. Thread-safe: frames are handled concurrently, but the parts of a file
+// that spans frames are written in order.
 class MemberStream {
  public:
-  // `config` must outlive it. `needed`: the frames that will be passed to Handle().
+  // `config` must outlive this object. `needed`: the indices of the frames that will be passed to
+  // Handle().
   MemberStream(const Config& config, const std::vector<int64_t>& needed,
                const MemberChecks& checks);
 
   absl::Status Handle(const RawFrame& frame, FileMaker& maker);
-  // DATA_LOSS if an entry of the needed frames is missing. Call after the last frame.
+  // DATA_LOSS if a listed file of the needed frames did not occur. Call after the last frame.
   absl::Status Finish() const;
 
  private:
@@ -59,8 +61,8 @@ class MemberStream {
     bool IsWhole() const { return static_cast<int64_t>(content.size()) == entry->bytes; }
   };
 
-  // The parsed members of a frame. `skipped`: files that the bundle no longer has, but links may
-  // name.
+  // The parsed members of a frame. `skipped` has the content of files that the bundle no longer
+  // has: hard links of the frame may refer to them.
   struct Parsed {
     std::vector<FilePart> pieces;
     std::map<std::string, std::string_view, std::less<>> skipped;
@@ -82,13 +84,13 @@ class MemberStream {
 
   const MemberChecks checks_;
   const int64_t newest_;                // the first frame of the newest layer
-  std::vector<const Entry*> by_frame_;  // entries by frame, within one by path
+  std::vector<const Entry*> by_frame_;  // sorted by frame, and by path within a frame
   std::set<std::string, std::less<>> directories_;
   size_t expected_files_ = 0;
   std::atomic<size_t> whole_files_ = 0;
 
   mutable std::mutex mutex_;
-  std::map<int64_t, NewFile> open_;  // by the frame in which they do not end yet
+  std::map<int64_t, NewFile> open_;  // incomplete files, by the index of their last frame so far
 };
 
 }  // namespace cachewarm::bundle

@@ -8,14 +8,15 @@
 namespace cachewarm::bundle {
 namespace {
 
-// The content of a frame according to the entry list.
+// The listed files that begin in a frame: there are none, all are present in the tree, or one is
+// needed.
 enum class Content { kNothing, kPresent, kNeeded };
 
 struct FrameUse {
   Content content = Content::kNothing;
   int64_t raw_bytes = 0;
   bool begins_layer = false;
-  bool continues = false;  // its file ends in a later frame
+  bool continues = false;  // its last file ends in a later frame
 };
 
 std::vector<FrameUse> FramesOf(const Config& config) {
@@ -37,8 +38,8 @@ void MarkEntries(const Config& config, const PresentEntries& present, std::vecto
   }
 }
 
-// Marks frames without entries like the frame before, whose file they continue. The tar header
-// shows where the file ends, but is not known yet.
+// Gives frames in which no listed file begins the mark of the frame before, whose last file they
+// may continue. Only the tar header would show where that file ends, and it is not known yet.
 void ExtendToContinuations(std::vector<FrameUse>& uses) {
   for (size_t i = 1; i < uses.size(); ++i) {
     if (uses[i].content == Content::kNothing && uses[i - 1].continues && !uses[i].begins_layer) {

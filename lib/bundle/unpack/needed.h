@@ -13,9 +13,10 @@ namespace cachewarm::bundle {
 // By index in Config::entries: true if the tree already has the file. Empty: none.
 using PresentEntries = std::vector<bool>;
 
-// Returns the frames, counted through all layers, that contain a part of a file that is not
-// present. If no file of the newest layer is present, includes all its frames, so that unlisted
-// content of it is detected. Frames of older layers with only obsolete files are omitted.
+// Returns the frames to transfer, as indices through all layers: those with a part of a file that
+// is not present. If no file of the newest layer is present, all frames of that layer are included,
+// so that unlisted content in it is detected. Frames of older layers with only obsolete files are
+// omitted.
 std::vector<int64_t> NeededFrames(const Config& config, const PresentEntries& present);
 
 // A range of contiguous frames in one layer.
@@ -26,10 +27,11 @@ struct FrameRun {
   friend bool operator==(const FrameRun&, const FrameRun&) = default;
 };
 
-// Combines `frames`, which are ascending, into as few runs as possible.
+// Combines `frames`, ascending indices through all layers, into as few runs as possible.
 std::vector<FrameRun> RunsOf(const Config& config, const std::vector<int64_t>& frames);
 
-// Returns the number of frames in all layers before the newest.
+// Returns the index of the first frame of the newest layer: the number of frames in all layers
+// before it.
 int64_t FirstFrameOfNewestLayer(const Config& config);
 
 }  // namespace cachewarm::bundle

@@ -12,7 +12,7 @@
 
 namespace cachewarm::bundle {
 
-// Creates the files of a bundle. Not thread-safe; one per worker.
+// Creates the files of a bundle. Not thread-safe: each worker thread has its own.
 class FileMaker {
  public:
   FileMaker() = default;
@@ -20,33 +20,34 @@ class FileMaker {
   FileMaker& operator=(const FileMaker&) = delete;
   virtual ~FileMaker() = default;
 
-  // Returns a new file for writing, or none to verify the content without keeping it.
+  // Returns a new file for writing, or an empty Fd to verify the content without keeping it.
   virtual absl::StatusOr<fs::Fd> Make(const Entry& entry) = 0;
-  // Called after the content was written and the mtime set, unless Make() returned none.
+  // Called after the content was written and the mtime set, unless Make() returned an empty Fd.
   virtual absl::Status Finish(const Entry& /*entry*/, const fs::Fd& /*file*/) {
     return absl::OkStatus();
   }
 };
 
-// Returns DATA_LOSS: the content differs from the digest of `entry`.
+// Returns the error DATA_LOSS with the message that the content does not match the digest of
+// `entry`.
 absl::Status EntryDigestMismatch(const Entry& entry);
 
 // Sets the mtime of `entry` unless it is 0.
 absl::Status SetMtime(const Entry& entry, const fs::Fd& file);
 
-// Creates the file of `entry` with `content`, and sets its mtime. Verifies nothing.
+// Creates the file of `entry` with `content`, and sets its mtime. Compares nothing with the entry.
 absl::Status WriteFile(const Entry& entry, std::string_view content, FileMaker& maker);
 
 // Writes a file whose content arrives in several pieces. One thread at a time; `maker` may differ
 // between the calls.
 class NewFile {
  public:
-  // `entry` must outlive it. With `checked`, End() compares the sha256.
+  // `entry` must outlive the NewFile. If `checked`, End() compares the sha256 of the content.
   static absl::StatusOr<NewFile> Begin(const Entry& entry, bool checked, FileMaker& maker);
 
   const Entry& entry() const { return *entry_; }
   int64_t left_bytes() const { return left_bytes_; }
-  // INVALID_ARGUMENT if the content becomes longer than the size of the entry.
+  // Appends `content`. INVALID_ARGUMENT if the file becomes longer than the size of the entry.
   absl::Status Write(std::string_view content);
   // Sets the mtime and closes the file. Call when left_bytes() is 0. DATA_LOSS if the sha256
   // differs.

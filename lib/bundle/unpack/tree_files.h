@@ -13,9 +13,9 @@
 
 namespace cachewarm::bundle {
 
-// Caches the directories used last as open descriptors, at most kHandlesMax: files of one directory
-// are adjacent in a bundle, and a path walk from the root costs more than creating a file. Not
-// thread-safe.
+// Caches the directories used last as open descriptors, at most kHandlesMax: the files of one
+// directory are adjacent in a bundle, and opening each directory from the root of the tree costs
+// more than creating a file. Not thread-safe.
 class DirHandles {
  public:
   static constexpr size_t kHandlesMax = 8;
@@ -33,10 +33,10 @@ class DirHandles {
   };
 
   const fs::Dir& root_;
-  std::vector<Handle> handles_;  // the one used last is first
+  std::vector<Handle> handles_;  // the most recently used one first
 };
 
-// Splits a path into its directory, "" if it has none, and its last part.
+// A path as its directory, "" if it has none, and its last part.
 struct SplitPath {
   explicit SplitPath(std::string_view path);
 
