@@ -61,7 +61,7 @@ struct Decision {
   Step step = Step::kNothing;
   codec::Json object;
   std::vector<Note> events;    // to be recorded once the step has succeeded
-  std::vector<Note> problems;  // present conditions; each is recorded when it first appears
+  std::vector<Note> problems;  // problems that exist now; each is recorded when it first appears
   std::optional<Duration> requeue_after;
 };
 

@@ -14,8 +14,9 @@ namespace cachewarm::annotations {
 codec::Json DesiredWarmup(const AnnotationRequest& request, const codec::Json& spec,
                           const std::string& uid);
 
-// True if `present` has the digest of `desired` and every field still has the desired value.
-// Additional fields and list entries belong to users and are ignored.
+// True if `present` has the digest of `desired` in its annotation kRequestedSpecAnnotation, and
+// every field of spec still has the desired value. Additional fields and list entries belong to
+// users and are ignored.
 bool IsUpToDate(const codec::Json& present, const codec::Json& desired);
 
 }  // namespace cachewarm::annotations

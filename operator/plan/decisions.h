@@ -3,8 +3,8 @@
 
 #include "operator/plan/plan_context.h"
 
-// The steps of Decide() in the order in which they run, one file each. All are total, and pure but
-// for their PlanContext.
+// The steps of Decide(), one file each, in the order in which they run. Each is total and changes
+// nothing but its PlanContext.
 namespace cachewarm::plan {
 
 // read_workload.cc: reads the template, its container and run-as, and marks pods as injected, held
@@ -15,7 +15,7 @@ void ReadWorkload(PlanContext& context);
 void DecideNeverHeld(PlanContext& context);
 
 // targets.cc: finds the nodes that pods could be scheduled to, their GPU types and CPU classes, and
-// the live keys.
+// the keys in use (LiveKey).
 void FindTargets(PlanContext& context);
 
 // acceptance/decide.cc: decides whether pods may be injected, sets condition Ready with its reason,
@@ -25,30 +25,33 @@ void DecideAcceptance(PlanContext& context);
 // builders.cc: decides which keys are due, elects their builders, and detects failed builds.
 void DecideBuilders(PlanContext& context);
 
-// captures.cc: requests the capture of a builder whose container has started and follows the
-// agent's answers. Calls FollowRanks once the builder's own directory is captured.
+// captures.cc: requests the capture of a builder whose container has started and updates `builder`
+// from the agent's answers. Calls FollowRanks once the builder's own directory is captured.
 void FollowCapture(PlanContext& context, api::BuilderStatus& builder);
-// capturing/ranks.cc: for a builder whose own directory is captured (`captured` is set), adds the
-// other pods of its group one by one and records the bundle.
+// capturing/ranks.cc: for a builder whose own directory is captured (`captured` is set), requests
+// the capture of the other pods of its group one after the other. Records the bundle when none is
+// left.
 void FollowRanks(PlanContext& context, api::BuilderStatus& builder);
 // Ends the build of `builder` without a bundle.
 void FailBuild(PlanContext& context, api::BuilderStatus& builder, std::string_view reason,
                std::string message);
 
-// builder_requests.cc: requests that spec.compile.requests are sent to a builder whose container
-// runs, and fails the build if one of them failed. Returns true once none is left.
+// builder_requests.cc: plans the sending of spec.compile.requests to the pod of a builder Job, and
+// fails the build if one of them failed. Returns true if all have been answered or there are none
+// to send.
 bool FollowBuildRequests(PlanContext& context, const PodView& pod, api::BuilderStatus& builder);
 
-// starts.cc: decides which first starts are observed and counted, and the seconds saved.
+// starts.cc: decides which first starts the agents observe, and which are added to status.starts
+// with their result and the seconds saved.
 void DecideStarts(PlanContext& context);
 
 // renewals.cc: increments entry.renew when an injected container on `node` ended before it was ever
 // ready, so that the agent gives the next start a fresh tree. A truncated .so would otherwise crash
-// every restart. `entry` carries the crashes already handled.
+// every restart. entry.renewed_for lists the crashes already handled.
 void RenewTree(const PlanContext& context, size_t node, api::WantedWarmup& entry);
 
-// distribution.cc: decides the bundles of each node and the entries of every NodeCache, and counts
-// nodes per bundle.
+// distribution.cc: decides which bundles each node should hold, plans this warmup's entries in
+// every NodeCache, and counts nodes per bundle.
 void DecideDistribution(PlanContext& context);
 
 // gates/decide.cc: decides which held pods are released, for which reason, and to which nodes.

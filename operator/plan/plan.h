@@ -12,12 +12,13 @@
 #include "lib/codec/json_fwd.h"
 #include "operator/plan/snapshot.h"
 
-// The outcome of Decide(). operator/apply executes it without a policy of its own, in the order of
-// the numbered members; a failed step ends the execution, and the next Snapshot is decided again.
+// The outcome of Decide(). operator/apply executes it in the order of the steps numbered in struct
+// Plan and takes no decisions of its own. A failed step ends the execution; a new Plan is then
+// decided from the next Snapshot.
 namespace cachewarm::plan {
 
-// This warmup's entries in one NodeCache.spec: the full field set of field manager cw-<uid>. An
-// empty spec removes them. Listed only if the NodeCache differs.
+// This warmup's entries in the spec of one NodeCache: all fields that field manager cw-<uid> owns
+// there. An empty spec removes them. Planned only for nodes whose NodeCache differs.
 struct NodeEntries {
   std::string node;
   std::string node_uid;
@@ -29,8 +30,8 @@ struct DesiredJob {
   std::shared_ptr<const codec::Json> object;  // batch/v1 Job, complete
 };
 
-// Sets one annotation. The patch tests the uid, because the name may have been reused, and, if
-// `held` is set, that this pod still has cachewarm's gate.
+// Sets one annotation of a pod. The patch tests the pod's uid, because the name may have been
+// reused, and, if `held` is set, that the pod still has cachewarm's gate.
 struct PodAnnotation {
   std::string ns;
   std::string pod;
@@ -61,7 +62,7 @@ struct GateRelease {
   std::string reason;  // api::reason::kReleased…
   double held_seconds = 0;
   std::vector<std::string> preferred;  // hostnames, at most 64; empty: no preference
-  std::vector<std::string> excluded;   // hostnames that are excluded by a required affinity
+  std::vector<std::string> excluded;   // the release keeps the pod off these (NotIn)
   EventRequest event;                  // recorded on release, after all releases of the plan
 };
 
@@ -73,8 +74,8 @@ struct DryRunRequest {
 };
 
 // Sends spec.compile.requests to the pod of a builder Job; their state comes back in
-// Snapshot::build_requests. Planned until the requests have ended, and again after a restart of the
-// operator.
+// Snapshot::build_requests. Every Plan contains it until the requests have ended. After a restart
+// of the operator they are sent again.
 struct DesiredBuildRequests {
   std::string pod_uid;
   std::string pod_name;
@@ -89,31 +90,34 @@ struct BuildOutcome {
 };
 
 struct Plan {
-  // 1. The whole desired status, server-side applied with the resourceVersion of the Snapshot: a
-  // stale plan gets 409 and is dropped. `status_changed` is false if nothing differs.
+  // Step 1: the whole desired status. The server-side apply contains the resourceVersion of the
+  // Snapshot, so that the API server rejects a stale plan with 409; the plan is then dropped.
+  // `status_changed` is false if the status is already as desired.
   bool status_changed = false;
   api::WarmupStatus status;
-  // 2. Counted once, after the status write has succeeded.
+  // Step 2: added to the operator's metrics, once, after the status write has succeeded.
   std::vector<api::StartSample> starts_counted;
   std::vector<BuildOutcome> builds_finished;
-  // 3. Recorded together with the status: a later step may fail and be planned again, but a
-  // transition is seen only once.
+  // Step 3: recorded right after the status write, even if a later step fails: a transition is
+  // visible only to the plan that writes it, not when the later step is planned again.
   std::vector<EventRequest> events;
-  // 4. Adds or removes kInjectLabel on the warmup; nullopt if it is already correct.
+  // Step 4: adds (true) or removes (false) kInjectLabel on the warmup; nullopt if it is already
+  // correct.
   std::optional<bool> set_inject_label;
-  // 5. Written before any gate is released.
+  // Step 5: entries of NodeCaches, written before any gate is released.
   std::vector<NodeEntries> nodes;
-  // 6. Written before the releases; a rejected annotation does not stop them.
+  // Step 6: annotations of pods, written before the releases; a rejected annotation does not
+  // prevent the releases.
   std::vector<PodAnnotation> annotations;
-  // 7. render::GateReleasePatch makes the patches. Builders come first: all of them are released
-  // before any other pod.
+  // Step 7: gates to remove, with the patches of render::GateReleasePatch. Builders come first: all
+  // of them are released before any other pod.
   std::vector<GateRelease> releases;
-  // 8. Last, so that Jobs delay no release.
+  // Step 8: builder Jobs, last, so that they delay no release.
   std::vector<DesiredJob> jobs_to_create;  // AlreadyExists is success
   std::vector<std::string> jobs_to_delete;
 
   std::optional<DryRunRequest> dry_run;
-  std::vector<DesiredBuildRequests> build_requests;  // running ones that are not listed are stopped
+  std::vector<DesiredBuildRequests> build_requests;  // all others in progress are stopped
   std::optional<Duration> requeue_after;             // nullopt: wait for a change
 };
 

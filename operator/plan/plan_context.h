@@ -18,12 +18,12 @@
 #include "operator/plan/scheduling/shape.h"
 #include "operator/plan/snapshot.h"
 
-// State shared by the steps of one Decide(). Lives only inside Decide(); each member is written by
-// the step named above it and read by later steps.
+// State shared by the steps of one Decide(), which creates and destroys it. A comment above a group
+// of members names the step that writes them; later steps read them.
 namespace cachewarm::plan {
 
-// The part of a cache key that does not depend on the node: pods with equal factors share one key
-// on the nodes of one target.
+// The part of a cache key that does not depend on the node: pods with equal factors have the same
+// key on nodes of the same GPU type and CPU class.
 struct PodFactors {
   std::string image;
   int devices = 0;
@@ -36,9 +36,9 @@ struct TemplateView {
   std::map<std::string, std::string> labels;
   PodFactors factors;  // container "" if the template has no container of the requested name
   std::string run_as;
-  std::string revision;  // "t-" and a short hash of the template, the revision of builder Jobs
+  std::string revision;  // "t-" and a short hash of the template; the revision of builder Jobs
   bool has_readiness_probe = false;
-  bool may_end = false;  // like api::Pod::may_end of its pods
+  bool may_end = false;  // api::Pod::may_end of pods of this template
   PodShape shape;
 };
 
@@ -50,7 +50,8 @@ struct PodView {
   bool held = false;      // has cachewarm's gate
   bool of_job = false;    // belongs to a builder Job
   bool finished = false;  // Succeeded or Failed
-  // Exits when its work is done: exit code 0 is no crash and makes it ready at the latest.
+  // The pod exits when its work is done: exit code 0 is no crash, and ends its first start if that
+  // is still in progress.
   bool runs_to_completion = false;
   std::string run_as;
   std::string revision;
@@ -65,25 +66,29 @@ struct NodeState {
   const NodeView* view = nullptr;
   const api::NodeCache* cache = nullptr;      // null: none, or left over from a deleted node
   const api::NodeWarmup* reported = nullptr;  // the agent's report about this warmup
-  std::string_view hostname;                  // view of a string of the node
+  std::string_view hostname;                  // points into the node object
   bool possible = false;                      // a pod of the workload could be scheduled here
   bool fits = false;                          // selected by spec.gpuTypes and spec.nodeSelector
   bool ready = false;                         // the node is Ready
-  bool prepared = false;                      // the directory of the template's run-as is usable
+  bool prepared = false;                      // the directory for the template's run_as is usable
   bool hosts = false;   // a pod that mounts this warmup's directory is bound here
   std::string problem;  // the agent's reason why the directory is not usable
   int target = -1;      // index into PlanContext::targets; -1: does not fit, or facts unknown
-  // DecideDistribution: full slot durations until this node's own fetch slot begins.
+  // Number of full slot durations until this node's own fetch slot begins. Set by
+  // DecideDistribution().
   int slots_before = 0;
 };
 
-// The fitting nodes of one (GPU type, CPU class).
+// One GPU type and CPU class, with all nodes that have both and are selected by the warmup
+// (NodeState::fits).
 struct Target {
   std::string gpu_type;
   std::string cpu_class;
   std::vector<size_t> nodes;  // indices into PlanContext::nodes
 };
 
+// A key in use: that of pods made from the template, or of injected pods that have not ended, on
+// the nodes of one Target.
 struct LiveKey {
   std::string key;
   api::KeyFactors factors;
@@ -102,7 +107,7 @@ struct BuilderCandidate {
 struct Acceptance {
   api::ConditionUpdate ready;
   bool inject = false;
-  bool hard = false;  // existing entries stay unchanged; nothing is added
+  bool hard = false;  // entries in NodeCaches stay as they are; none are added
 };
 
 struct PlanContext {
@@ -128,16 +133,17 @@ struct PlanContext {
   // DecideBuilders
   std::string build_settings;  // api::BuilderStatus::settings of a build started now
   std::vector<BuilderCandidate> builder_candidates;
-  std::map<size_t, std::vector<api::CaptureRequest>> captures;  // by node
+  std::map<size_t, std::vector<api::CaptureRequest>> captures;  // by index of the node
   std::string job_refusal;    // reason why no builder Job is created
   std::string store_refusal;  // the store's answer to a failed publish
   // DecideStarts
-  std::map<size_t, std::vector<api::StartWindow>> windows;  // by node
-  std::set<std::string> proven_revisions;
+  std::map<size_t, std::vector<api::StartWindow>> windows;  // by index of the node
+  std::set<std::string> proven_revisions;  // one of their pods had a hit or was captured
 
   // Capacity reserved on each node for pods released in this plan and for unbound pods.
   std::map<size_t, Resources> reserved;
-  // Answers of BundleFor() by key, an index or -1; cleared when a bundle is recorded.
+  // Cached results of BundleFor() by key: an index into out.status.bundles, or -1 for no bundle.
+  // Cleared when a bundle is recorded or removed.
   mutable std::map<std::string, int, std::less<>> serving;
 
   // `now` in whole seconds, as Kubernetes stores it: a time that is read back must compare equal.
@@ -169,7 +175,7 @@ const PodView* FindPod(const PlanContext& context, std::string_view uid);
 // Returns the injected pods of the workload, without builder Jobs, whose container runs on a node
 // of `key`; earliest start first.
 std::vector<const PodView*> RunningPods(const PlanContext& context, std::string_view key);
-// True if the pod's own key on its node is `key`.
+// True if `key` is the key of the pod on the node that it is bound to.
 bool HasKey(const PlanContext& context, const PodView& pod, std::string_view key);
 // Sorts by container start time. Each pod has a started container.
 void SortByStart(std::vector<const PodView*>& pods);
@@ -192,7 +198,7 @@ bool Fits(const PlanContext& context, size_t node, const PodShape& shape,
           Taints taints = Taints::kAll);
 void Reserve(PlanContext& context, size_t node, const PodShape& shape);
 
-// Returns the host directory of a run-as, which pods of this warmup mount.
+// Returns the directory on the host that pods of this warmup with this run-as mount.
 std::string HostPath(const PlanContext& context, std::string_view run_as);
 
 // True if the container has started at least once, with any outcome.
@@ -203,16 +209,16 @@ bool HasSucceeded(const PodView& pod);
 // Returns how often the container has terminated. kubelet counts a restart only once it has begun.
 int TerminationCount(const api::ContainerStatus& container);
 
-// Returns the end of the pod's first start: Ready; without a readiness probe 60 s after the
-// container's start; for a pod that runs to completion its exit with 0. Zero while the start goes
-// on.
+// Returns when the pod's first start ended: when the pod became Ready; without a readiness probe,
+// 60 s after its container started; for a pod that runs to completion, when it exited with 0.
+// Returns zero while the first start is in progress.
 WallTime ReadyAt(const PlanContext& context, const PodView& pod);
 // True if the pod is or was Ready, or has exited with 0. Without a readiness probe kubelet reports
-// every running container as Ready, even one in a crash loop; such a pod counts after the same 60
-// s.
+// every running container as Ready, even one in a crash loop; such a pod counts as ready only 60 s
+// after its container started.
 bool WasReady(const PlanContext& context, const PodView& pod);
-// Requeues at the assumed end of a first start without a readiness probe: no object will change
-// then.
+// For a pod without a readiness probe, requeues the warmup at the assumed end of its first start,
+// because no object changes at that time.
 void RequeueWhenReady(PlanContext& context, const PodView& pod);
 
 }  // namespace cachewarm::plan

@@ -39,7 +39,7 @@ constexpr bool RunsToCompletion(WorkloadKind kind) {
 struct Workload {
   WorkloadKind kind = WorkloadKind::kDeployment;
   bool found = false;
-  std::string problem;  // for users, if not found: the object that was looked up
+  std::string problem;  // if not found: message for users that names the missing object
   std::string name;     // "" for kTemplate and kSelector
   std::string uid;
   // spec.selector.matchLabels of the workload (for kTemplate and kSelector: of the warmup). Empty
@@ -81,7 +81,8 @@ struct RolloutConstraints {
   Duration progress_deadline{0};  // of a Deployment or similar kind; 0: none
   int64_t available = 0;          // pods of the workload that are available
   int64_t required = 0;           // pods that must be available at its present size
-  // Pods that it may have now: its size, plus the surge during a rollout. 0: unknown.
+  // Most pods that the workload may have now: its size, plus the surge during a rollout. 0:
+  // unknown.
   int64_t pods_most = 0;
   bool quota_exceeded = false;  // a pod was not created because a quota was exceeded
 };
@@ -92,15 +93,16 @@ struct NodeView {
   std::shared_ptr<const api::NodeCache> cache;
   size_t warmups_listed = 0;  // entries of all warmups in spec.warmups of the NodeCache
   bool agent_ready = false;   // an agent's pod on this node is Ready
-  // allocatable − requests of the non-terminal pods bound here, "pods" included.
+  // Unused capacity: allocatable minus the requests of the non-terminal pods bound to the node.
+  // Includes the resource "pods".
   Resources free;
 };
 
-// A batch/v1 Job labelled kBuilderWarmupLabel = uid of this warmup.
+// A batch/v1 Job whose label kBuilderWarmupLabel is the uid of this warmup.
 struct BuilderJob {
   std::string name;
   std::string uid;
-  std::string key;  // kBuilderKeyLabel
+  std::string key;  // value of its label kBuilderKeyLabel
   WallTime created{};
   bool deleting = false;
   bool failed = false;   // condition Failed
@@ -117,7 +119,7 @@ struct OtherWarmup {
   std::map<std::string, std::string> labels;  // its status.injection.labels; {} if unset
 };
 
-// The state of a DesiredBuildRequests that was begun.
+// The progress of the requests of one DesiredBuildRequests.
 struct BuildRequestsState {
   std::string pod_uid;
   bool ended = false;
@@ -138,8 +140,9 @@ struct Settings {
 struct Snapshot {
   WallTime now{};
   Settings settings;
-  // If `deleting` is set, Decide() removes everything. For a warmup that is gone it is made up from
-  // namespace, name and uid with `deleting` set.
+  // If its member `deleting` is set, Decide() removes everything that belongs to the warmup. A
+  // warmup that no longer exists is represented by its namespace, name and uid, with `deleting`
+  // set.
   api::CacheWarmup warmup;
   Workload workload;
   std::map<std::string, std::string> namespace_labels;
@@ -148,8 +151,8 @@ struct Snapshot {
   // app.kubernetes.io/name, ...) are always left out of builder Jobs.
   std::set<std::string> selected_label_keys;
   std::vector<OtherWarmup> others;
-  // For users: why no pod of this cluster can be injected; "" if the policy or webhook is
-  // installed.
+  // Why no pod of this cluster can be injected, as a message for users; "" if the policy or webhook
+  // is installed.
   std::string admission_missing;
   AdmissionDryRun dry_run;
   CreateFailure create_failure;
@@ -160,12 +163,12 @@ struct Snapshot {
   // warmup's name, or has kBuilderWarmupLabel with its uid. `object` holds at least metadata and
   // spec.{affinity,containers,nodeSelector,schedulingGates,tolerations,volumes}.
   std::vector<std::shared_ptr<const api::Pod>> pods;
-  // Groups (gates/groups.h) of held pods above with a member that belongs to another warmup and is
-  // not held.
+  // Groups (gates/groups.h) of which `pods` contains a held pod, and of which another member
+  // belongs to another warmup and is not held.
   std::set<std::string> groups_free_elsewhere;
   std::vector<BuilderJob> jobs;
   std::vector<BuildRequestsState> build_requests;
-  int builder_jobs_elsewhere = 0;  // of other warmups, not finished
+  int builder_jobs_elsewhere = 0;  // unfinished builder Jobs of other warmups
   std::vector<NodeView> nodes;     // all nodes of the cluster
 };
 

@@ -8,7 +8,7 @@
 #include "lib/codec/json_fwd.h"
 #include "operator/render/injection.h"
 
-// Renders the pods that acceptance creates with dryRun=All. Pure.
+// Renders the two pods of the admission dry run, which are created with dryRun=All. Pure.
 namespace cachewarm::render {
 
 struct DryRunPodSpec {

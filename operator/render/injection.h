@@ -12,7 +12,8 @@
 // dry-run pods; keep both in sync. Pure.
 namespace cachewarm::render {
 
-// Returns "u1000" or "image": the user that the container of this PodSpec runs as.
+// Returns the name for the user that the container of this PodSpec runs as: "u" and the uid, or
+// "image" if the image decides.
 std::string RunAs(const codec::Json& pod_spec, std::string_view container);
 
 struct Mount {

@@ -12,8 +12,8 @@
 #include "lib/codec/json_fwd.h"
 #include "operator/render/injection.h"
 
-// Renders the Job whose only pod is the builder of a key, for workloads without a pod to elect.
-// Pure.
+// Renders the Job whose only pod is the builder of a key, for workloads that have no pod to be the
+// builder. Pure.
 namespace cachewarm::render {
 
 struct BuilderJobSpec {
@@ -24,7 +24,7 @@ struct BuilderJobSpec {
   Mount mount;
   std::vector<std::string>
       hostnames;  // nodes with the key's GPU type and CPU class; the pod runs only there
-  std::set<std::string> label_keys;  // selected by Services, PDBs and the workload
+  std::set<std::string> label_keys;  // left out: Services, PDBs or the workload select by them
   std::string priority_class;
 };
 
@@ -38,13 +38,13 @@ std::string BuilderKeyLabelValue(std::string_view key);
 
 // Returns a batch/v1 Job with one pod that is never restarted or retried. Sets no
 // activeDeadlineSeconds, because it would include the time spent pending. Adds a readiness gate
-// that nothing sets, so that the pod gets no traffic.
+// whose condition nobody sets, so that the pod gets no traffic.
 codec::Json BuilderJob(const BuilderJobSpec& spec);
 
 // Returns the pod template with compile.overrides (null: none) merged in. INVALID_ARGUMENT, naming
-// the field and the remedy, if the patch cannot be merged, touches more than labels, annotations
-// and spec, changes name, image or user of `container` (which would change the key), or gives the
-// copy more privileges than the workload's pods have (privileges.h).
+// the field and the remedy, if the overrides cannot be merged, touch more than labels, annotations
+// and spec, change name, image or user of `container` (which would change the key), or give the
+// Job's pod more privileges than the workload's pods have (privileges.h).
 absl::StatusOr<codec::Json> WithOverrides(const codec::Json& pod_template,
                                           const codec::Json* overrides, std::string_view container);
 

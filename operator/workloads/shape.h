@@ -18,7 +18,7 @@ namespace cachewarm::workloads {
 // app.kubernetes.io/{name,part-of} and kserve.io/component.
 struct Shape {
   plan::WorkloadKind kind = plan::WorkloadKind::kDeployment;
-  // Labels that identify exactly its pods. Empty if there are none.
+  // Labels that identify exactly the workload's pods. Empty if there are none.
   std::map<std::string, std::string> selector;
   int64_t replicas = 1;
   // PodTemplateSpec inside the workload's object. Null if it has none; the template is then learnt
@@ -40,7 +40,7 @@ struct Shape {
 //    from the pods, because runtimes and presets complete it in the cluster.
 Shape ShapeOf(const codec::Json& workload);
 
-// True if one of the workload's own pod templates has all of `labels`, which are not empty. A
+// True if one of the workload's own pod templates has all of `labels`, which must not be empty. A
 // LeaderWorkerSet has two templates.
 bool MakesPodsWith(const codec::Json& workload, const std::map<std::string, std::string>& labels);
 

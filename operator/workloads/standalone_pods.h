@@ -12,7 +12,7 @@
 // controller of an unsupported kind (a Volcano Job, a PyTorchJob). Pure.
 namespace cachewarm::workloads {
 
-// Replaces a warmup's name for pods without distinguishing labels. Not a valid object name.
+// Value of StandalonePods::warmup for pods without distinguishing labels. Not a valid object name.
 inline constexpr std::string_view kUnlabelled = "-";
 
 struct StandalonePods {

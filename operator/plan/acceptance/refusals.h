@@ -9,11 +9,11 @@
 
 #include "operator/plan/plan_context.h"
 
-// The checks that can refuse injection, grouped by what can change their result. Pure, but
+// The checks that can refuse injection, grouped by what can change their result. Pure, except that
 // PendingDryRun requests a dry run and UpdateSuspension updates status.suspension.
 namespace cachewarm::plan {
 
-// Condition Ready in place of Injecting; nullopt: no objection.
+// The condition Ready that replaces Injecting; nullopt if the check does not refuse.
 using Refusal = std::optional<api::ConditionUpdate>;
 
 Refusal Refuse(std::string_view why, std::string message);
@@ -24,8 +24,8 @@ bool WasInjecting(const PlanContext& context);
 // Returns the labels that identify the workload's pods at admission.
 std::map<std::string, std::string> InjectionLabels(const PlanContext& context);
 
-// hard.cc: refusals that only a user can resolve. Until then existing entries stay and nothing is
-// added.
+// hard.cc: refusals that only a user can resolve. Until then this warmup's entries in NodeCaches
+// stay, and none are added.
 Refusal InvalidSpec(const PlanContext& context);
 Refusal ForbiddenNamespace(const PlanContext& context);
 Refusal HardRefusal(const PlanContext& context);
@@ -33,7 +33,7 @@ Refusal HardRefusal(const PlanContext& context);
 // soft.cc: refusals that resolve without the user: the API server rejects pods, injection is
 // suspended, or directories are not prepared.
 Refusal SoftRefusal(const PlanContext& context);
-// Checks only the first of these.
+// Checks only whether the API server rejects pods.
 Refusal RefusedByServer(const PlanContext& context);
 
 struct InjectionFailure {
@@ -43,8 +43,8 @@ struct InjectionFailure {
   std::vector<const PodView*> pods;  // affected pods
 };
 
-// injection_failure.cc: detects a cache volume that a kubelet or runtime rejects, or crashes before
-// Ready that a fresh tree did not cure.
+// injection_failure.cc: detects pods whose cache volume a kubelet or runtime rejects, and pods that
+// crash before they are Ready even with a fresh tree.
 std::optional<InjectionFailure> DetectInjectionFailure(const PlanContext& context);
 // True if pods of the revision were ready with the cache, or also crash without it.
 bool HasOtherCrashCause(const PlanContext& context, const std::string& revision);
@@ -54,8 +54,8 @@ bool HasOtherCrashCause(const PlanContext& context, const std::string& revision)
 void UpdateSuspension(PlanContext& context);
 Refusal Suspended(const PlanContext& context);
 
-// dry_run.cc: requests a dry run if none is recent. Refuses only a warmup that does not inject yet:
-// one that does continues until an answer objects.
+// dry_run.cc: requests a dry run unless a recent one answers for the same pod. Refuses only a
+// warmup that does not inject yet; one that does continues until the API server rejects the pod.
 Refusal PendingDryRun(PlanContext& context);
 
 }  // namespace cachewarm::plan

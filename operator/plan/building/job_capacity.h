@@ -19,21 +19,21 @@ inline constexpr Duration kJobStartGrace = std::chrono::seconds(5);
 // Returns the pod of the Job; nullptr if there is none.
 const PodView* PodOfJob(const PlanContext& context, const std::string& job);
 
-// True if the Job has had kJobStartGrace and its pod is still on no node. Waiting pods may occupy
-// the quota or capacity that it needs.
+// True if kJobStartGrace has passed since the Job was requested and its pod is still not bound to a
+// node. Pods that wait for this build may occupy the quota or capacity that the Job's pod needs.
 bool MayNeverStart(const PlanContext& context, const api::BuilderStatus& builder);
 
 // Returns the workload's template with compile.overrides applied.
 absl::StatusOr<codec::Json> TemplateOfJob(const PlanContext& context);
 
-// Returns the shape of a Job's pod; overrides may change its requests.
+// Returns the shape of a Job's pod; compile.overrides may change its resource requests.
 PodShape ShapeOfJob(const PlanContext& context);
 
-// Nodes of a key; first those with capacity for a Job's pod in addition to all pods of the
-// workload.
+// The nodes on which a builder Job for one key may run. Nodes that have capacity for the Job's pod
+// in addition to all pods of the workload come first.
 struct JobNodes {
   std::vector<size_t> nodes;
-  bool has_capacity = false;  // of the first node
+  bool has_capacity = false;  // the first node has such capacity
 };
 
 JobNodes NodesByCapacity(PlanContext& context, const LiveKey& key);

@@ -12,21 +12,23 @@ namespace cachewarm::plan {
 // True if compile.builder is Job, or is Auto and the workload has no pods.
 bool UsesJob(const PlanContext& context);
 
-// Returns a hash of the template, compile.overrides and compile.requests. A changed revision is
-// built at once, independent of the last result.
+// Returns the revision of a builder Job: a hash of the template, compile.overrides and
+// compile.requests. If it changed, the next build starts at once, even if the last one failed.
 std::string JobRevision(const PlanContext& context);
 
-// Names the Job in `builder` and requests it.
+// Sets the name of the Job in `builder` and plans its creation.
 void MakeJob(PlanContext& context, const LiveKey& key, api::BuilderStatus& builder);
 
 // Fails the build of a Job whose pod occupies a device or quota that a pod of the workload needs
 // and cannot get elsewhere. Returns true if it did.
 bool EndBlockingJob(PlanContext& context, api::BuilderStatus& builder);
 
-// Follows a Job until its container has started. `key` is null if the key is no longer live.
+// Updates `builder` from the state of its Job; to be called until the Job's container has started.
+// `key` is null if the image or the nodes of the key are gone: then the build fails.
 void FollowJob(PlanContext& context, const LiveKey* key, api::BuilderStatus& builder);
 
-// Deletes builder Jobs that no running builder names.
+// Plans the deletion of builder Jobs whose build has ended. The Job of a captured builder stays
+// until the first start of its pod is counted.
 void DeleteDoneJobs(PlanContext& context);
 
 }  // namespace cachewarm::plan

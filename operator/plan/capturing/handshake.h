@@ -6,7 +6,8 @@
 
 #include "operator/plan/plan_context.h"
 
-// One capture between the operator and the agent of a node. Pure.
+// The exchange about one capture: the operator's request in a NodeCache and the agent's answer.
+// Pure.
 namespace cachewarm::plan {
 
 // The pod whose directory is captured.
@@ -15,26 +16,26 @@ struct CaptureTarget {
   std::string_view node;
 };
 
-// The objects of one capture, looked up by the names in status.builders. Points into the
+// The objects of one capture, looked up for a CaptureTarget; null if absent. Points into the
 // PlanContext.
 struct CaptureHandshake {
   const PodView* pod = nullptr;
   size_t node_index = 0;
   const NodeState* node = nullptr;
-  const api::CaptureRequest* request = nullptr;  // as the NodeCache holds it
-  const api::CaptureStatus* answer = nullptr;    // to `request`
+  const api::CaptureRequest* request = nullptr;  // present in the NodeCache
+  const api::CaptureStatus* answer = nullptr;    // the agent's answer to `request`
   std::string id;
 };
 
 CaptureHandshake FindCaptureHandshake(const PlanContext& context, const api::BuilderStatus& builder,
                                       const CaptureTarget& target);
 
-// Makes the request to the agent. `handshake` has a pod with a container.
+// Returns the request to the agent. `handshake.pod` and its container must be set.
 api::CaptureRequest MakeCaptureRequest(const PlanContext& context,
                                        const CaptureHandshake& handshake,
                                        const api::BuilderStatus& builder);
 
-// True if the agent has published and the pod was ready at that time.
+// True if the agent has published the capture and the pod was ready by then.
 bool IsPushed(const PlanContext& context, const CaptureHandshake& handshake,
               const api::BuilderStatus& builder);
 

@@ -28,11 +28,12 @@ struct StartKind {
 // Returns the median seconds of cold starts of this key, else of this GPU type; of builders if
 // there were no others; 0 if none was measured.
 double ColdSeconds(const api::Starts& starts, const StartKind& kind);
-// Returns the same for starts with a hit.
+// Returns the median seconds of starts with a hit, of this key, else of this GPU type; 0 if none
+// was measured.
 double WarmSeconds(const api::Starts& starts, const StartKind& kind);
 
-// Counts the sample, adds it to `recent` (64 entries, of which the newest 16 cold ones stay
-// longest) and updates medians and sums.
+// Adds the sample to `counts` and to `recent` (64 entries, of which the newest 16 cold ones stay
+// longest), and updates medians and sums.
 void AddSample(api::Starts& starts, const api::StartSample& sample);
 
 // Returns the JSON object of annotation kStartAnnotation. `skip_reason` is the reason why the pod

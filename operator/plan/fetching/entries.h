@@ -11,10 +11,11 @@
 // This warmup's entries in one NodeCache, present and desired. Pure.
 namespace cachewarm::plan {
 
-// The desired state of all nodes; it differs between nodes only by target and fetch slot.
+// The desired contents of all nodes. Nodes of the same GPU type and CPU class (a Target) differ
+// only in whether they have a fetch slot.
 struct Wanted {
-  std::vector<std::vector<api::WantedBundle>> by_target;  // as PlanContext::targets
-  std::vector<std::string> run_as;                        // directories to prepare
+  std::vector<std::vector<api::WantedBundle>> by_target;  // indexed like PlanContext::targets
+  std::vector<std::string> run_as;                        // names of the directories to prepare
   FetchSlots slots;
 };
 
@@ -23,14 +24,15 @@ bool Contains(const std::vector<api::WantedBundle>& bundles, const Digest& diges
 // Returns this warmup's entry in the NodeCache; nullptr if there is none.
 const api::WantedWarmup* PresentEntry(const PlanContext& context, const NodeState& node);
 
-// True if the NodeCache has no entry of this warmup and already the maximum of other warmups.
+// True if this warmup cannot use the node: its NodeCache has no entry of this warmup and already
+// the maximum number of entries of other warmups.
 bool IsFull(const PlanContext& context, const NodeState& node);
 
 // True if the node lacks `digest` and its NodeCache does not list it yet.
 bool NeedsFetch(const PlanContext& context, const NodeState& node, const Digest& digest);
 
-// Returns the desired entries of the node, an index into PlanContext::nodes with a NodeCache;
-// nullopt if they equal the present ones.
+// Returns this warmup's desired entries in the NodeCache of `node`, an index into
+// PlanContext::nodes; nullopt if they equal the present ones. The node must have a NodeCache.
 std::optional<api::NodeCacheSpec> ChangedEntries(const PlanContext& context, const Wanted& wanted,
                                                  size_t node);
 

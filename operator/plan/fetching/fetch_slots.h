@@ -11,14 +11,16 @@
 // Fetch slots limit how many nodes fetch at the same time, because a store that serves all nodes of
 // a cluster at once serves none of them in time. At most Settings::fetch_nodes_max nodes have a
 // slot, over all warmups. Nodes that pods wait for come first, and a quarter of the slots is
-// reserved for them. All state is read from NodeCaches, so that a new leader continues. Two warmups
-// planned at the same moment do not see each other's slots and may exceed the limit by as many.
+// reserved for them. All state is read from NodeCaches, so that a new leader of the operator
+// continues with the same slots. Two warmups planned at the same moment do not see each other's
+// slots, so together they may exceed the limit.
 namespace cachewarm::plan {
 
 struct FetchSlots {
-  std::vector<int> needs;    // api::kNeed…, indexed like PlanContext::nodes
-  std::set<size_t> granted;  // requesting nodes that got a slot
-  // The other nodes with a live agent, and how many full slot durations they wait.
+  std::vector<int> needs;    // api::kFetchPriority…, indexed like PlanContext::nodes
+  std::set<size_t> granted;  // nodes in `to_fetch` that got a slot
+  // The nodes in `to_fetch` with a live agent that got no slot, and how many full slot durations
+  // they wait.
   std::map<size_t, int> waiting;
   size_t fetching = 0;  // nodes of the cluster that are fetching already
 };
@@ -27,18 +29,19 @@ struct FetchSlots {
 // new agent passes later than its first report.
 bool IsLive(const NodeView& view, WallTime now);
 
-// True while the node holds a fetch slot: it was asked to fetch bundles of `wanted` that are
-// neither active nor permanently failed (store errors are not permanent), and the slot has not
-// expired after two minutes plus a second per MiB.
+// True while the node holds a fetch slot for `wanted`, its entry for one warmup: the entry lists
+// bundles that are neither active nor permanently failed there (store errors are not permanent),
+// and the slot has not expired. A slot lasts two minutes plus one second per MiB.
 bool IsFetching(const NodeView& view, const api::WantedWarmup& wanted, WallTime now);
 
-// Returns how urgently pods need each node: as many nodes as there are unbound pods, those that are
-// warm or fetching first, and every node with a bound pod that has not started.
+// Returns how urgently pods need each node to be warm: kFetchPriorityHeld for as many nodes as
+// there are unbound pods, preferring nodes that are warm or fetching, and kFetchPriorityBound for
+// every node with a bound pod that has not started.
 std::vector<int> NeedsOf(const PlanContext& context);
 
 // Assigns the free slots to `to_fetch`, indices into PlanContext::nodes of nodes that lack a wanted
-// bundle: by need, then by a hash of warmup and node name, so that adjacent nodes do not fetch
-// together.
+// bundle. Orders them by need, then by a hash of warmup and node name, so that nodes with similar
+// names do not fetch together.
 FetchSlots AssignFetchSlots(const PlanContext& context, const std::vector<size_t>& to_fetch);
 
 }  // namespace cachewarm::plan

@@ -10,7 +10,7 @@
 #include "operator/plan/gates/wait_estimator.h"
 #include "operator/plan/plan_context.h"
 
-// The nodes that a held pod could be scheduled to now, and what waiting for them brings. Pure.
+// The nodes that a held pod could be scheduled to now, and when they are expected to be warm. Pure.
 namespace cachewarm::plan {
 
 struct WarmingNode {
@@ -18,7 +18,7 @@ struct WarmingNode {
   std::optional<Forecast> forecast;  // nullopt: it will be warm at an unknown time
 };
 
-// Nodes with capacity, as indices into PlanContext::nodes.
+// Indices into PlanContext::nodes. All nodes but the unusable ones have capacity for the pod.
 struct CandidateNodes {
   std::vector<size_t> warm;
   std::vector<WarmingNode> warming;
@@ -33,8 +33,8 @@ struct CandidateNodes {
 CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimator& estimator,
                                   const PodShape& shape, const PodFactors& factors);
 
-// Caches the candidate nodes per shape and factors, and drops nodes without capacity as
-// reservations are made.
+// Caches the candidate nodes per shape and factors, and drops nodes that have been filled by
+// reservations.
 class CandidateNodesCache {
  public:
   CandidateNodesCache(const PlanContext& context, const WaitEstimator& estimator)

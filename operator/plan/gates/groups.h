@@ -13,9 +13,9 @@ namespace cachewarm::plan {
 // Wraps a PodTemplateSpec, or the object of a pod, as the pod that the functions below take.
 api::Pod AsPod(std::shared_ptr<const codec::Json> pod_template);
 
-// Returns the group of a pod, from the labels and annotations of LeaderWorkerSet, JobSet, PodGroup
-// (scheduler-plugins), Volcano, KAI, Ray and Kueue's plain pod groups; "" if there is none. Two
-// pods of one namespace are in the same group if it is equal.
+// Returns the name of a pod's group, from the labels and annotations of LeaderWorkerSet, JobSet,
+// PodGroup (scheduler-plugins), Volcano, KAI, Ray and Kueue's plain pod groups; "" if there is
+// none. Two pods of one namespace are in the same group if their names are equal.
 std::string GroupOf(const api::Pod& pod);
 
 // True if the pod belongs to a gang of an unsupported kind: neither the number of its members nor
@@ -25,8 +25,8 @@ bool IsOfUnknownGang(const api::Pod& pod);
 // True if the pod has a scheduling gate other than cachewarm's, for example Kueue's.
 bool HasOtherGate(const api::Pod& pod);
 
-// True if Kueue decides, or has decided, when the pod may start. An admitted pod has quota, and
-// only labels or annotations show that Kueue manages it.
+// True if Kueue decides, or has decided, when the pod may start. An admitted pod has quota and no
+// gate of Kueue any more; then only its labels or annotations show that Kueue manages it.
 bool IsOfKueue(const api::Pod& pod);
 
 }  // namespace cachewarm::plan

@@ -11,16 +11,17 @@
 #include "lib/base/clock.h"
 #include "operator/plan/snapshot.h"
 
-// Deadlines of held pods. One hold budget covers a whole rollout: with one budget per pod, pods
-// created one after the other would add up. Everything is derived from the pods, so that each
-// leader and the sweep of held pods compute the same deadlines. Pure.
+// Deadlines of held pods. One hold budget covers a whole rollout: with one budget per pod, the
+// holds of pods created one after the other would add up. Everything is derived from the pods, so
+// that every leader of the operator, and the sweep that releases overdue pods, compute the same
+// deadlines. Pure.
 namespace cachewarm::plan {
 
 // A shorter hold is neither reported nor counted.
 inline constexpr Duration kUnreportedHoldMax = std::chrono::seconds(2);
 
-// Returns spec.gate.maxHoldSeconds, limited to half of the Deployment's progressDeadlineSeconds and
-// so that twice the median cold start remains.
+// Returns the longest hold: spec.gate.maxHoldSeconds, at most half of the Deployment's
+// progressDeadlineSeconds, and at most that deadline minus two median cold starts.
 Duration MaxHold(const api::CacheWarmup& warmup, const RolloutConstraints& constraints);
 
 // A rollout is a sequence of pods of one revision with less than 10 minutes between creations. Its
@@ -31,9 +32,9 @@ class HoldDeadlines {
   // Takes the pods of one warmup, in any order.
   HoldDeadlines(const std::vector<std::shared_ptr<const api::Pod>>& pods, Duration longest);
 
-  // Returns the time at which `pod` must be released; based on its own creation if it is not among
-  // the pods. Never later than the pod's own annotation, which remains when the pod that began the
-  // budget is gone.
+  // Returns the time at which `pod` must be released; counted from its own creation if it is not
+  // among the constructor's pods. Never later than the deadline in the pod's own annotation, which
+  // remains when the pod that began the budget is gone.
   WallTime DeadlineOf(const api::Pod& pod) const;
 
  private:
@@ -41,7 +42,7 @@ class HoldDeadlines {
 
   struct Rollout {
     WallTime last{};        // creation of its last pod
-    WallTime first_held{};  // zero: none
+    WallTime first_held{};  // creation of the first pod that was held; zero: none
   };
 
   Duration longest_;

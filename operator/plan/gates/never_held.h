@@ -6,8 +6,7 @@
 #include "operator/plan/plan_context.h"
 
 // Pods that must not be held because a hold could violate an availability constraint: they are
-// released at once. DecideNeverHeld() (decisions.h) decides for a whole
-// workload.
+// released at once. DecideNeverHeld() (decisions.h) decides for a whole workload.
 namespace cachewarm::plan {
 
 // True if fewer pods are available than status.minAvailable.

@@ -21,11 +21,11 @@ struct NodeObservation {
   WallTime now{};
   NodeView view;
   std::vector<NodeReadiness> readiness;  // one for each warmup of the cluster
-  bool reports_condition = false;        // the setting nodeCondition
+  bool reports_condition = false;        // the operator's setting nodeCondition
 };
 
 struct NodeDecision {
-  std::string_view remove_taints_for;  // api::reason::kNode…; empty: keep them, or there are none
+  std::string_view remove_taints_for;  // api::reason::kNode…; empty: remove none
   // The desired condition; nullopt: the node should not have it.
   std::optional<api::NodeCondition> condition;
   std::optional<Duration> requeue_after;  // nullopt: wait for a change

@@ -9,7 +9,7 @@ namespace cachewarm::plan {
 
 // The state of one warmup on one node.
 enum class ReadinessState {
-  kNone,     // its pods cannot be scheduled there, or it is inactive
+  kNone,     // the warmup is inactive, or its pods cannot be scheduled there
   kWarming,  // directory or bundles are in progress, or devices may still be registered
   kFailed,   // a bundle failed permanently there, not because of the store
   kWarm,     // directory prepared, every desired bundle is active
@@ -17,11 +17,11 @@ enum class ReadinessState {
 
 struct NodeReadiness {
   ReadinessState state = ReadinessState::kNone;
-  std::string message;  // the pending or failed item; without numbers that change
+  std::string message;  // names the pending or failed item; without numbers that change
 };
 
-// Evaluates one warmup on one node. `snapshot.nodes` contains only that node; `snapshot.pods` may
-// be empty except for a selector.
+// Evaluates one warmup on one node. `snapshot.nodes` contains only that node. `snapshot.pods` may
+// be empty, except for a warmup with a selector, whose template is learnt from them.
 NodeReadiness EvaluateReadiness(const Snapshot& snapshot);
 
 }  // namespace cachewarm::plan

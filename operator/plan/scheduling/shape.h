@@ -38,7 +38,7 @@ struct PodShape {
   bool has_required_affinity = false;
   std::vector<SelectorTerm> terms;  // ORed
   std::vector<Toleration> tolerations;
-  Resources requests;  // what the scheduler counts, "pods": 1 included
+  Resources requests;  // resource requests as the scheduler counts them, with "pods": 1
 };
 
 PodShape ShapeOf(const codec::Json& pod_spec);
@@ -48,10 +48,12 @@ bool Selects(const PodShape& shape, const api::Node& node);
 
 // The taints of a node that are considered.
 enum class Taints {
-  kPersistent,     // all but transient ones (node.kubernetes.io/…, startup taints)
-  kExceptStartup,  // all but cachewarm's startup taints, which go when the node is warm; and
-                   // cordons
-  kAll,            // all, and cordons
+  // All but transient ones (node.kubernetes.io/…, startup taints).
+  kPersistent,
+  // All but cachewarm's startup taints, which are removed when the node is warm; also cordons.
+  kExceptStartup,
+  // All, also cordons.
+  kAll,
 };
 
 // True if the considered NoSchedule and NoExecute taints are tolerated.
