@@ -73,7 +73,7 @@ Setter Mirrors(std::vector<std::string>& to) {
   };
 }
 
-// Uses one proxy for http and https.
+// Returns a setter that uses the given proxy for both http and https requests.
 Setter Proxy(http::ProxyOptions& to) {
   return [&to](const GivenValue& given) -> absl::Status {
     CW_RETURN_IF_ERROR(http::ParseProxy(given.value).status());
@@ -94,8 +94,8 @@ Setter ScrubSeconds(int64_t& to) {
   };
 }
 
-// The configuration file is shared by all nodes, some of which may have no such file; a flag or
-// environment variable is set for this node, so the file must exist.
+// The configuration file is shared by all nodes, some of which may have no file with node facts; a
+// flag or environment variable is set for this node, so the file with node facts must exist.
 Setter NodeFacts(Config& config) {
   return [&config](const GivenValue& given) {
     config.node_facts_must_exist = given.origin != settings::Origin::kFile;
@@ -210,7 +210,7 @@ std::vector<Setting> SettingsOf(Config& config) {
   std::vector<Setting> limits = LimitSettings(config.limits);
   all.insert(all.end() - 1, limits.begin(), limits.end());
   std::vector<Setting> registry = RegistrySettings(config.store);
-  // After --store.
+  // The registry's settings follow --store.
   all.insert(all.begin() + 3, registry.begin(), registry.end());
   return all;
 }

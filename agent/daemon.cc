@@ -32,8 +32,8 @@ std::unique_ptr<Watcher> MakeWatcher(const Clock& clock, Log& log) {
   return MakeUnavailableWatcher();
 }
 
-// Completes or discards interrupted work of an earlier process, and retires trees of another kind
-// of node.
+// Completes or discards interrupted work of an earlier process, and retires trees that were made
+// for another kind of node.
 absl::Status Recover(const fs::Dir& root, const fingerprint::NodeFacts& node, WallTime now,
                      Log& log) {
   CW_RETURN_IF_ERROR(SweepLeftovers(root));
@@ -118,7 +118,7 @@ std::optional<fingerprint::NodeFacts> Daemon::AwaitFacts(std::stop_token stop) {
 
 void Daemon::RunOnNode(const fingerprint::NodeFacts& node, std::stop_token stop) {
   StatusWriter writer(runtime_, {.node_name = config_.node_name});
-  // The writer and the loop both stop on `stop`, not one after the other.
+  // `stop` ends the status writer and the loop at the same time, not one after the other.
   const std::jthread writing([&] { writer.Run(stop); });
   if (const std::optional<LockedRoot> root = AwaitRoot(node, writer, stop); root.has_value()) {
     RunLoop(root->dir, node, writer, stop);
@@ -159,7 +159,7 @@ std::optional<Daemon::LockedRoot> Daemon::AwaitRoot(const fingerprint::NodeFacts
       last_message = Message(root.status());
       dependencies_.log.Error("root directory unusable", {{"err", last_message}});
     }
-    // The watch provides the uid of the NodeCache to report to.
+    // The watch provides the uid of the NodeCache whose status is to be written.
     StartWatch(stop);
     ReportUnusable(node, last_message, writer);
     SleepFor(dependencies_.clock, kRetryInterval, stop);
@@ -206,7 +206,8 @@ void Daemon::RunLoop(const fs::Dir& root, const fingerprint::NodeFacts& node, St
               writer.Set(target, std::move(status));
             });
   running = &loop;
-  // Repair the mounts first, while the spec is unknown and before any slow step.
+  // The first iteration repairs the mounts. It runs before any slow step, while the spec is still
+  // unknown.
   loop.RunIteration();
   {
     std::lock_guard lock(mutex_);

@@ -19,7 +19,7 @@
 
 namespace cachewarm::agent {
 
-// Dependencies of the daemon; all must outlive it. Tests pass a fake clock and API server.
+// Dependencies of the daemon; all must outlive the daemon. Tests pass a fake clock and API server.
 struct DaemonDependencies {
   kube::Client& client;
   bundle::Store& store;
@@ -56,7 +56,7 @@ class Daemon {
     fs::Fd lock;
   };
   absl::StatusOr<LockedRoot> AcquireRoot(const fingerprint::NodeFacts& node, std::stop_token stop);
-  // Waits for a usable root; reports in the status why the root is unusable.
+  // Waits for a usable root directory; until then the status reports why it is unusable.
   std::optional<LockedRoot> AwaitRoot(const fingerprint::NodeFacts& node, StatusWriter& writer,
                                       std::stop_token stop);
   void ReportUnusable(const fingerprint::NodeFacts& node, const std::string& why,
@@ -65,7 +65,7 @@ class Daemon {
                std::stop_token stop);
   void StartWatch(std::stop_token stop);
   void OnNodeCache(std::shared_ptr<const api::NodeCache> node_cache);
-  // Returns an error if only a restart can help.
+  // Returns an error if only a restart of the agent can help.
   absl::Status Health() const;
 
   const Config config_;

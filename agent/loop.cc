@@ -18,7 +18,8 @@ namespace {
 
 // Steps change the inventory of the next plan; a few passes complete all quick steps.
 constexpr int kPassesMax = 4;
-// A container that restarts before the tree is renewed mounts the old tree.
+// Trees that were active within this time are checked for truncated files: a container that
+// restarts before its tree is renewed mounts the same tree again.
 constexpr Duration kRestartedWithin(600'000);
 
 template <class... Ts>
@@ -139,7 +140,8 @@ absl::Status Loop::EnsureRoot() {
 absl::Status Loop::Scan() {
   CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root));
   if (watched_.ForgetGone(inventory_)) {
-    MeasureRoot(true);  // the removed bytes are free again; the plan needs them to refetch the tree
+    // the bytes of the removed tree are free again; the plan needs them to fetch it again
+    MeasureRoot(true);
   }
   return absl::OkStatus();
 }
@@ -233,7 +235,7 @@ std::vector<CaptureOrder> Loop::Orders(const api::NodeCacheSpec& desired) const 
 
 void Loop::UpdateHistory(const api::NodeCacheSpec& desired, bool is_known) {
   const bool completed = fetches_.Collect(history_);
-  // While the spec is unknown, every bundle would look unwanted.
+  // While the spec is unknown, no bundle is listed, so every failure would be forgotten.
   if (is_known) {
     PruneHistory(desired);
   }
@@ -242,7 +244,7 @@ void Loop::UpdateHistory(const api::NodeCacheSpec& desired, bool is_known) {
   MeasureRoot(completed);
 }
 
-// Failures of bundles that are no longer wanted would never be forgotten.
+// Removes the failures of bundles that the spec no longer lists.
 void Loop::PruneHistory(const api::NodeCacheSpec& desired) {
   std::erase_if(history_.bundles, [&](const auto& each) {
     return std::none_of(desired.warmups.begin(), desired.warmups.end(), [&](const auto& warmup) {

@@ -25,13 +25,14 @@
 namespace cachewarm::agent {
 
 struct LoopOptions {
-  int64_t limit_bytes = 0;  // byteLimit; 0: none
+  int64_t limit_bytes = 0;  // setting byteLimit; 0: no limit
   std::string version;
   // Between iterations without an event: kubelet creates directories without notifying the agent.
   Duration idle{15'000};
-  Duration active{1'000};     // while a capture or a start window is open
-  Duration measure{300'000};  // between measurements of the whole tree; `idle` if it is unusable
-  Duration scrub{3'600'000};  // between two passes over an active tree; zero: never
+  Duration active{1'000};  // while a capture or a start window is open
+  // between measurements of the root's size; `idle` if the root is unusable
+  Duration measure{300'000};
+  Duration scrub{3'600'000};  // between two scrubs of an active tree; zero: never
 };
 
 api::NodeStatus NodeStatusOf(const fingerprint::NodeFacts& node, const std::string& version);
@@ -44,7 +45,7 @@ class Loop {
   // `target` is the uid of the NodeCache that the status belongs to; empty while there is none.
   using Report = std::function<void(std::string target, api::NodeCacheStatus status)>;
 
-  // `context` must outlive it.
+  // `context` must outlive the loop.
   Loop(const Context& context, LoopOptions options, Report report);
   // Stops the workers of `context` first: their jobs use members of the loop.
   ~Loop();
@@ -102,7 +103,8 @@ class Loop {
   Inventory inventory_;
   Plan plan_;
   std::map<Mount, std::string> mount_problems_;
-  std::map<Mount, std::string> known_problems_;  // of the previous iteration, already logged
+  // problems of the previous iteration, which are already logged
+  std::map<Mount, std::string> known_problems_;
   api::RootStatus root_status_;
   MonoTime measured_at_{};
   bool has_adopted_ = false;

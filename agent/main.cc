@@ -37,8 +37,8 @@ int PrintNodeFacts(const Config& config) {
   return EXIT_SUCCESS;
 }
 
-// Fails at startup if a key cannot be read, because no bundle could be fetched or published. Later
-// the files may change: each use reads them again.
+// Checks at startup that every key file can be read; otherwise no bundle could be fetched or
+// published. The files may change later, because each use reads them again.
 absl::Status CheckKeys(const bundle::KeyFiles& keys) {
   if (!keys.public_key_file.empty()) {
     CW_RETURN_IF_ERROR(

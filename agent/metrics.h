@@ -8,32 +8,33 @@
 
 namespace cachewarm::agent {
 
-// All metrics of the agent. The registry must outlive it. Label values are from closed lists:
-// results, reasons of lib/api/reasons.h, verbs and HTTP codes, operations of bundle::StoreCall and
-// names of absl::StatusCode ("OK", "NOT_FOUND").
+// All metrics of the agent. The registry must outlive the metrics. The comments name the labels, or
+// say what is counted. Label values are from closed lists: results, reasons of lib/api/reasons.h,
+// verbs and HTTP codes, operations of bundle::StoreCall and names of absl::StatusCode ("OK",
+// "NOT_FOUND").
 struct Metrics {
   explicit Metrics(metrics::Registry& registry, const std::string& version);
 
   metrics::Counter& fetches;            // result: ok, failed
   metrics::Counter& fetched_bytes;      // over the network
   metrics::Counter& reused_bytes;       // of files that another tree of the node had
-  metrics::Histogram& fetch_seconds;    // manifest to complete tree
+  metrics::Histogram& fetch_seconds;    // from the first manifest to the complete tree
   metrics::Counter& captures;           // result: pushed, failed, changed
-  metrics::Counter& published_bytes;    // packed
-  metrics::Histogram& publish_seconds;  // settled to pushed
+  metrics::Counter& published_bytes;    // size of the packed bundles
+  metrics::Histogram& publish_seconds;  // from the settled tree to the pushed bundle
   metrics::Counter& activations;        // links flipped to another generation
   metrics::Gauge& warm_generations;     // active, with at least one bundle
   metrics::Gauge& cold_generations;     // active, without a bundle
   metrics::Counter& failures;           // reason
   metrics::Gauge& quarantined_bundles;  // reason: VerifyFailed, BundleRejected
   metrics::Counter& scrubs;             // result: whole, damaged, failed
-  metrics::Counter& scrubbed_bytes;     // read to be compared
+  metrics::Counter& scrubbed_bytes;     // read from active trees for the comparison
   metrics::Counter& starts;             // result of the pods' first starts seen on this node
   metrics::Histogram& sync_seconds;     // one iteration of the sync loop
   metrics::Counter& syncs;              // result: ok, failed
   metrics::Counter& api_requests;       // verb, resource, code
   metrics::Counter& store_requests;     // operation, code
-  metrics::Counter& store_bytes;        // operation; of blobs and manifests
+  metrics::Counter& store_bytes;        // operation; bytes of blobs and manifests
   metrics::Histogram& store_seconds;    // operation; time in the store only
   metrics::Gauge& root_used_bytes;
   metrics::Gauge& root_free_bytes;

@@ -14,8 +14,9 @@ using caches::Role;
 
 constexpr std::string_view kMarkerEnd = ".load_ok";
 
-// Locks and databases are opened for writing on every start, so the close event alone does not
-// prove a write: an unchanged file has an mtime before the start.
+// Returns true if the event shows that the file was changed after `begin`. A close after writing
+// alone does not, because locks and databases are opened for writing on every start; if nothing was
+// written, the file's mtime is before the start.
 bool Changed(const FileEvent& event, WallTime begin) {
   switch (event.type) {
     case FileEventType::kCreated:
@@ -33,7 +34,7 @@ bool Arrived(const FileEvent& event, const Placement& placement, WallTime begin)
                                                    : Changed(event, begin);
 }
 
-// Counts the events of one start. Sets hold paths.
+// Counts the events of one start. Its sets hold paths, so that each file counts once.
 class Tally {
  public:
   Tally(const caches::CacheTable& table, WallTime begin) : table_(table), begin_(begin) {}
@@ -95,8 +96,9 @@ class Tally {
     return seen.entries_opened > 0 ? api::StartResult::kHit : api::StartResult::kInert;
   }
 
-  // A mapped file (dlopen) is closed only when the process exits, so an open without a close after
-  // writing also counts as a read.
+  // Updates the sets for an event of an index entry. An opened file counts as read even before it
+  // is closed, because a mapped file (dlopen) is closed only when the process exits; it does not
+  // count if it is then closed after writing.
   void AddIndex(const FileEvent& event, bool written) {
     if (written) {
       written_.insert(event.path);

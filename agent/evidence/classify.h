@@ -17,7 +17,7 @@ struct Observation {
   api::StartResult result = api::StartResult::kUnknown;
   int entries_opened = 0;   // distinct existing index entries that were read
   int entries_written = 0;  // distinct index entries that were compiled
-  int native_built = 0;     // distinct native objects built, without compiler probes
+  int native_built = 0;     // distinct native objects built, not counting the compiler's probes
   // From the first compiled file to the last index entry; zero if nothing was compiled.
   Duration compile_span{0};
 };
@@ -26,8 +26,8 @@ struct Observation {
 Observation ClassifyStart(const EventRecord& record, const api::StartWindow& start,
                           const caches::CacheTable& table);
 
-// Returns the paths of the record that were opened, read or written and that `table` lets travel.
-// Pure.
+// Returns the paths of the record that were opened, read or written and that `table` allows in a
+// bundle. Pure.
 UsedFiles UsedIn(const EventRecord& record, const caches::CacheTable& table);
 
 }  // namespace cachewarm::agent

@@ -24,8 +24,9 @@ class EventLog {
   // Events before `since` are unknown.
   EventLog(const Limits& limits, WallTime since) : limits_(limits), complete_since_(since) {}
 
-  // Appends an event; the same event of the same file within 100 ms counts once. At a limit, drops
-  // the oldest half or the event itself, and windows that include the dropped time are incomplete.
+  // Appends an event. Events of one type and file within 100 ms count as one. At a limit, drops the
+  // oldest half of the events, or the new event; windows that include the time of a dropped event
+  // are then incomplete.
   void Add(const FileEvent& event);
   // Marks all windows that begin before `now` as incomplete.
   void Lose(WallTime now);
@@ -53,7 +54,7 @@ class EventLog {
   WallTime complete_since_;
   std::deque<Stored> events_;
   std::unordered_map<std::string, uint32_t> numbers_;
-  std::vector<const std::string*> paths_;          // into numbers_
+  std::vector<const std::string*> paths_;  // names by number; they point to the keys of numbers_
   std::unordered_map<uint64_t, int64_t> last_ms_;  // time of the last kept event by path and type
 };
 

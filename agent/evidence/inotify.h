@@ -14,7 +14,7 @@ namespace cachewarm::agent {
 class Inotify {
  public:
   struct Event {
-    int watch = -1;  // -1 for an overflow
+    int watch = -1;  // watch number; -1 if the event reports an overflow of the queue
     uint32_t mask = 0;
     std::string_view name;  // valid during the callback
   };

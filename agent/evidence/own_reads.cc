@@ -41,7 +41,7 @@ class OwnReadScopes::ScopeSink final : public OwnReads::Sink {
 
  private:
   std::shared_ptr<Shared> shared_;
-  Scope* scope_;  // lives in shared_ until it has ended
+  Scope* scope_;  // owned by shared_ until the scope has ended
 };
 
 OwnReadScopes::OwnReadScopes() : shared_(std::make_shared<Shared>()) {}

@@ -13,8 +13,9 @@
 
 namespace cachewarm::agent {
 
-// Scopes of the agent's own reads. An expected event is consumed once; an ended scope is kept until
-// the events that were queued at its end have been read. Thread-safe.
+// Scopes in which the agent reads files of a tree itself. A scope lists the events that these reads
+// will raise, so that they are not recorded as reads by a pod. Each listed event is consumed once.
+// An ended scope is kept until the events that were queued at its end have been read. Thread-safe.
 class OwnReadScopes {
  public:
   OwnReadScopes();
@@ -22,7 +23,7 @@ class OwnReadScopes {
   OwnReadScopes& operator=(const OwnReadScopes&) = delete;
   ~OwnReadScopes();
 
-  // Begins a scope. The scope may outlive this object and then has no effect.
+  // Begins a scope. The scope may outlive this object; it then has no effect.
   OwnReads Begin(std::string_view generation);
   // Returns true, once, if the agent itself raised this event.
   bool Consume(std::string_view generation, const FileEvent& event);

@@ -24,8 +24,8 @@ struct ScanVisitor {
 };
 
 // Visits `path` of the tree ("" is its root) and everything below it; follows no links. Entries
-// that disappear during the scan are skipped. Errors: RESOURCE_EXHAUSTED above the limits, after a
-// part was visited.
+// that disappear during the scan are skipped. Errors: RESOURCE_EXHAUSTED if the tree exceeds a
+// limit; a part of it was visited then.
 absl::Status ScanTree(const fs::Dir& root, const std::string& path, const ScanLimits& limits,
                       const ScanVisitor& visitor);
 

@@ -210,7 +210,7 @@ class InotifyWatcher final : public Watcher {
       return;
     }
     if (event.name.empty()) {
-      return;  // about the directory itself
+      return;  // the event is about the watched directory itself
     }
     Tree& tree = *found->second.tree;
     const std::string path = Join(found->second.path, event.name);
@@ -247,9 +247,9 @@ class InotifyWatcher final : public Watcher {
     }
   }
 
-  // Watches `path` and everything below it. Existing files were created before the watch, so
-  // `found` is recorded as their event. Without `found`, existing files are as old as the tree and
-  // raise no event.
+  // Watches `path` and everything below it. Files that already exist raise no event of their
+  // creation, so `found` is recorded for each of them. Without `found` nothing is recorded: the
+  // files are as old as the tree.
   void Scan(Tree& tree, const std::string& path, const std::optional<FileEvent>& found) {
     const ScanLimits limits{.depth_max = limits_.depth_max};
     const ScanVisitor visitor{
@@ -315,7 +315,7 @@ class InotifyWatcher final : public Watcher {
   mutable std::mutex mutex_;
   std::condition_variable drained_;
   std::map<std::string, std::unique_ptr<Tree>, std::less<>> trees_;
-  std::unordered_map<int, Place> places_;  // by inotify watch
+  std::unordered_map<int, Place> places_;  // by number of the inotify watch
   uint64_t requested_ = 0;
   uint64_t completed_ = 0;
   int overflows_ = 0;

@@ -14,11 +14,12 @@
 namespace cachewarm::agent {
 
 struct WatcherLimits {
-  int directories_max = 50'000;  // watched in all trees together; 1 KB of kernel memory each
+  // limit for all trees together; a watch takes 1 KB of kernel memory
+  int directories_max = 50'000;
   int directories_per_tree = 20'000;
   int depth_max = 32;
-  int events_max = 200'000;        // kept for each tree; 24 bytes each
-  int paths_max = 50'000;          // distinct names for each tree
+  int events_max = 200'000;        // limit per tree; 24 bytes each
+  int paths_max = 50'000;          // limit of distinct names per tree
   Duration keep{2 * 3600 * 1000};  // older events are dropped
 };
 
@@ -58,13 +59,14 @@ class Watcher {
   virtual void RemoveTree(std::string_view generation) = 0;
 
   // Returns the events in [begin, end] of the warmup's trees for `run_as` (empty: all), including
-  // all events that the kernel had queued at the call. Incomplete if there is no such tree.
+  // all events that the kernel had queued at the call. The record is incomplete if no such tree is
+  // watched.
   virtual EventRecord Read(std::string_view warmup_uid, std::string_view run_as, WallTime begin,
                            WallTime end) = 0;
   EventRecord Read(std::string_view warmup_uid, WallTime begin, WallTime end) {
     return Read(warmup_uid, "", begin, end);
   }
-  // Returns the events of one tree likewise.
+  // Returns the events of one tree, as Read() does.
   virtual EventRecord ReadTree(std::string_view generation, WallTime begin, WallTime end) = 0;
 
   // Begins a scope for the agent's own reads of a tree (capture, scrub). In the scope, each

@@ -41,7 +41,8 @@ void Starts::Poll(const std::vector<api::StartWindow>& windows) {
   }
 }
 
-// Returns true if every tree mounted at that time was cold, so no bundle could have been missed.
+// Returns true if every tree that the pod may have mounted was cold, so that there was no bundle
+// that it could have missed.
 bool Starts::StartedWithoutBundle(const api::StartWindow& window) const {
   const Mount mount = tables_.MountOf(window.warmup_uid, window.run_as);
   if (!CheckMount(mount).ok()) {

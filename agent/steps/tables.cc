@@ -10,7 +10,7 @@ namespace cachewarm::agent {
 namespace {
 
 std::shared_ptr<const caches::CacheTable> Presets() {
-  // The static table lives forever, so nothing is deleted.
+  // The returned pointer owns nothing, because the table is static and is never deleted.
   return {std::shared_ptr<void>(), &caches::CacheTable::AllPresets()};
 }
 

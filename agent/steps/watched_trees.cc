@@ -9,7 +9,8 @@
 namespace cachewarm::agent {
 namespace {
 
-// A build may take half an hour, and its tree is read again at the end of it.
+// Time for which a tree is watched after it was last active. A build may take half an hour, and the
+// events of its tree are read at the end.
 constexpr Duration kKeep(7'200'000);
 
 }  // namespace

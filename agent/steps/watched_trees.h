@@ -19,8 +19,8 @@ class WatchedTrees {
   // Watches a tree. Call before its link is flipped, so that no pod starts before the watch.
   // `fresh`: no link has led to the tree yet.
   void Add(const Mount& mount, const std::string& generation, bool fresh);
-  // Forgets trees that were removed from the disk externally; call it before a step makes a tree of
-  // the same name. Returns true if there was one.
+  // Forgets trees that another process removed from the disk. Call it before a step makes a tree of
+  // the same name. Returns true if it forgot a tree.
   bool ForgetGone(const Inventory& inventory);
   // Updates the watches. Call once per iteration.
   void Update(const Inventory& inventory);
@@ -29,7 +29,7 @@ class WatchedTrees {
 
  private:
   const Context& context_;
-  std::map<std::string, MonoTime> last_active_;  // by generation
+  std::map<std::string, MonoTime> last_active_;  // by generation: when the tree was last active
 };
 
 }  // namespace cachewarm::agent

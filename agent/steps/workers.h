@@ -12,7 +12,7 @@
 
 namespace cachewarm::agent {
 
-// Threads for long jobs: fetching and publishing. Thread-safe.
+// Worker threads for long jobs: fetching and publishing. Thread-safe.
 class Workers {
  public:
   using Job = std::function<void(std::stop_token)>;

@@ -12,7 +12,7 @@
 // Distinguishes damage in a tree that pods write into from changes made by engines. Pure.
 namespace cachewarm::agent {
 
-// A file of a bundle compared with the file that now has its path.
+// A file of a bundle, compared with the file that is now at its path in the tree.
 struct FileChange {
   bool right = false;      // the content has the digest in the bundle's entry list
   bool same_file = false;  // inode and mode are those that the agent created
@@ -31,7 +31,7 @@ enum class FileState {
 // place. Any other in-place change, and any content change with an unchanged mtime, is damage.
 FileState EvaluateFile(const FileChange& change);
 
-// Describes why a kDamaged change is damage; the text continues "<path>: ".
+// Describes why a kDamaged change is damage. The text is to follow "<path>: ".
 std::string_view DescribeDamage(const FileChange& change);
 
 // A tree that must not be activated again, and the first damage found in it. The tree is not
@@ -40,9 +40,9 @@ struct DamagedTree {
   WallTime at{};
   std::string path;
   std::string message;
-  Digest digest;           // expected digest of the file
-  uint64_t inode = 0;      // 0: the file does not exist
-  bool untouched = false;  // not written since it was extracted
+  Digest digest;           // expected digest of the damaged file
+  uint64_t inode = 0;      // inode of the damaged file; 0: it does not exist
+  bool untouched = false;  // the file was not written since it was extracted
   friend bool operator==(const DamagedTree&, const DamagedTree&) = default;
 };
 

@@ -51,7 +51,8 @@ FaultKind KindOfFault(FaultSource source, const absl::Status& status) {
     case FaultSource::kBundle:
       return absl::IsDataLoss(status) ? FaultKind::kDamaged : FaultKind::kRejected;
     case FaultSource::kSignature:
-      // Any other code means that the key file cannot be read.
+      // CheckSignatures() returns INVALID_ARGUMENT for a missing or wrong signature; any other code
+      // means that the file with the keys cannot be read.
       return absl::IsInvalidArgument(status) ? FaultKind::kUnsigned : FaultKind::kDisk;
     case FaultSource::kStore:
       return KindOfStoreFault(status);

@@ -17,19 +17,19 @@ enum class FaultSource {
   kBundle,     // the content of the bundle, or bytes that the store returned instead
   kSignature,  // no signature by a trusted key
   kStore,      // the store does not respond or denies access
-  kDisk,       // of this node
+  kDisk,       // the disk of this node
 };
 
 // Class of a fault; it decides when the fetch is retried.
 enum class FaultKind {
-  kRejected,   // the bytes match the digest but are not allowed on this node: never retried
-  kDamaged,    // the bytes in the store do not match the digest: until the store is repaired
-  kUnsigned,   // until the bundle is signed
-  kMissing,    // not in the store
+  kRejected,  // the bytes match the digest but are not allowed on this node: never retried
+  kDamaged,   // the bytes in the store do not match the digest: retried until the store is repaired
+  kUnsigned,  // not signed by a trusted key: retried until it is signed
+  kMissing,   // not in the store
   kOverLimit,  // byteLimit of this node
   kStore,
   kDiskFull,
-  kDisk,  // read-only, I/O errors, ...
+  kDisk,  // the disk is read-only or returns I/O errors
 };
 
 // Repeated failures of one fetch, and the time of the next retry.
@@ -71,7 +71,7 @@ bool IsBundleFault(FaultKind kind);
 
 struct Moment {
   MonoTime mono{};
-  WallTime wall{};    // for the message
+  WallTime wall{};    // current time, for the message
   double random = 0;  // in [0, 1)
 };
 

@@ -9,7 +9,7 @@
 namespace cachewarm::agent {
 namespace {
 
-constexpr size_t kNameBytesMax = 253;  // a DNS subdomain, RFC 1123
+constexpr size_t kNameBytesMax = 253;  // limit of a DNS subdomain, RFC 1123
 constexpr size_t kUidBytesMax = 64;
 constexpr std::string_view kColdPrefix = "cold-";
 constexpr size_t kIdDigits = 32;

@@ -23,7 +23,7 @@ bool IsLinked(const Link* link) {
   return link != nullptr && !link->generation.empty();
 }
 
-// Collects the steps by kind, because the plan orders them by kind.
+// Collects the steps in one list per kind, because the plan orders them by kind.
 class Planner {
  public:
   explicit Planner(const PlanInput& input) : input_(input) {}
@@ -141,8 +141,8 @@ class Planner {
     }
   }
 
-  // Returns the trees to reuse files from; the tree of the mount comes first, because its files
-  // have the right owner.
+  // Returns the trees from which files may be reused. The present tree of the mount comes first,
+  // because its files have the right owner.
   std::vector<std::string> Sources(const api::WantedWarmup& wanted, const Mount& mount) const {
     std::vector<std::string> sources;
     for (const auto& [other, link] : input_.inventory.links) {
@@ -156,8 +156,8 @@ class Planner {
     return sources;
   }
 
-  // Checks by the packed size, because the unpacked size is in the manifest; the fetch checks
-  // again.
+  // Returns true if the disk has space for the bundles, judged by their packed size: the unpacked
+  // size is in the manifests, which only the fetch reads and checks.
   bool HasCapacity(const api::WantedWarmup& wanted, const std::vector<api::WantedBundle>& bundles) {
     int64_t bytes = planned_bytes_;
     for (const api::WantedBundle& bundle : bundles) {

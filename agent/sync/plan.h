@@ -17,7 +17,7 @@
 // own steps.
 namespace cachewarm::agent {
 
-// Makes the mount a link to a usable directory.
+// Makes the path of the mount a link to a usable directory.
 struct Prepare {
   Mount mount;
   int renew = 0;
@@ -39,7 +39,8 @@ struct Activate {
   friend bool operator==(const Activate&, const Activate&) = default;
 };
 
-// Makes the generation from these bundles; where two have the same path, the first wins.
+// Makes the generation from these bundles. Where two bundles have the same path, the file of the
+// first one is used.
 struct Fetch {
   Mount mount;
   std::string generation;
@@ -59,7 +60,7 @@ struct Discard {
 using Step = std::variant<Prepare, Renew, Activate, Fetch, Discard>;
 
 struct DiskLimits {
-  int64_t limit_bytes = 0;  // of all generations together; 0: no limit
+  int64_t limit_bytes = 0;  // for all generations together; 0: no limit
   int64_t used_bytes = 0;
   int64_t free_bytes = INT64_MAX;
 };
@@ -81,14 +82,14 @@ struct Plan {
   std::map<BundleName, FailureState> refused;
   // Errors of invalid mounts in the spec, by warmup uid.
   std::map<std::string, std::string> invalid;
-  // Time of the next retry; MonoTime::max() if there is none.
+  // Time of the earliest retry; MonoTime::max() if there is none.
   MonoTime next = MonoTime::max();
 };
 
 Plan MakePlan(const PlanInput& input);
 
-// Maximum number of trees that a node makes of the same bundles while each one gets damaged. Three
-// damaged trees have a permanent cause, so a fourth would be damaged too.
+// Maximum number of trees that a node makes of the same bundles, if one after the other gets
+// damaged. After three damaged trees the cause must be permanent, so a fourth would be damaged too.
 inline constexpr int kTreesMax = 3;
 
 // Returns the name of the tree to activate at `mount` for these bundles: an existing undamaged one,

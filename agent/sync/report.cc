@@ -12,7 +12,7 @@
 namespace cachewarm::agent {
 namespace {
 
-constexpr int64_t kSizeStep = 20;  // sizes are reported in twentieths
+constexpr int64_t kSizeStep = 20;  // progress is reported in steps of a twentieth
 
 class Reporter {
  public:
@@ -125,7 +125,8 @@ class Reporter {
     });
   }
 
-  // Decides by the record of the tree, or by its name if the record was lost.
+  // Returns true if the tree contains the bundle, according to the tree's record, or to its name if
+  // the record was lost.
   bool Holds(const std::string& generation, const Mount& mount, const Digest& digest) const {
     const auto found = input_.inventory.generations.find(generation);
     if (found == input_.inventory.generations.end()) {

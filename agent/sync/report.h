@@ -28,7 +28,8 @@ struct ReportInput {
   const Inventory& inventory;
   const History& history;
   const Plan& plan;
-  const std::map<Digest, FetchProgress>& progress;     // of running fetches, in ReportedBytes()
+  // of running fetches, rounded by ReportedBytes()
+  const std::map<Digest, FetchProgress>& progress;
   const std::map<Mount, std::string>& mount_problems;  // why a directory could not be prepared
   const api::RootStatus& root;
 };

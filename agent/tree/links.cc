@@ -29,8 +29,8 @@ absl::Status MakeFolders(const fs::Dir& root, const Mount& mount, const std::str
     if (!made.ok() && !absl::IsAlreadyExists(made)) {
       return made;
     }
-    // Keep a file or link that a pod created under this name. A directory may be left from before a
-    // kill and still need its mode.
+    // Keep a file or link that a pod created under this name. If an earlier call was killed, the
+    // directory exists but may not have its mode yet.
     CW_ASSIGN_OR_RETURN(const fs::FileStat found, root.Stat(path));
     if (found.type == fs::FileType::kDirectory && (made.ok() || found.mode != kTreeMode)) {
       CW_RETURN_IF_ERROR(OpenToPods(root, path, mount));
@@ -44,7 +44,7 @@ absl::StatusOr<std::string> FreeColdId(const fs::Dir& root, const Mount& mount) 
   for (int attempt = 0; attempt < kColdTreesMax; ++attempt) {
     std::string id = ColdId(mount, attempt);
     const absl::StatusOr<fs::FileStat> found = root.Stat(GenerationPath(id));
-    // A link is left over from a killed adoption and is reused.
+    // A link at this path is left over from an Adopt() that was killed; the id can be used.
     if (absl::IsNotFound(found.status()) || (found.ok() && found->type == fs::FileType::kSymlink)) {
       return id;
     }
@@ -71,7 +71,8 @@ absl::StatusOr<std::string> MakeTree(const fs::Dir& root, const Mount& mount, st
   return id;
 }
 
-// Always uses the first cold id until its link exists, so that kills leave no unused trees.
+// Makes a tree without a bundle. Always uses the first cold id until its link exists, so that a
+// killed agent leaves no unused trees.
 absl::StatusOr<std::string> MakeColdTree(const fs::Dir& root, const Mount& mount,
                                          const PrepareOptions& options) {
   return MakeTree(root, mount, ColdId(mount, 0), options);
@@ -91,8 +92,8 @@ absl::Status Flip(const fs::Dir& root, const Mount& mount, const std::string& ge
   return fs::ReplaceLink(root, MountPath(mount), LinkTarget(generation));
 }
 
-// Converts a directory that kubelet made into a tree. One exchange replaces the directory with the
-// link, so the pod keeps writing into the same directory.
+// Converts a directory that kubelet made at the path of the mount into a tree. The directory and
+// the link to it are exchanged in one step, so the pod keeps writing into the same directory.
 absl::Status Adopt(const fs::Dir& root, const Mount& mount, const PrepareOptions& options) {
   const std::string path = MountPath(mount);
   CW_RETURN_IF_ERROR(OpenToPods(root, path, mount));
@@ -100,7 +101,8 @@ absl::Status Adopt(const fs::Dir& root, const Mount& mount, const PrepareOptions
   CW_ASSIGN_OR_RETURN(const std::string id, FreeColdId(root, mount));
   const std::string tree = GenerationPath(id);
   CW_RETURN_IF_ERROR(fs::ReplaceLink(root, tree, LinkTarget(id)));
-  // The container may have mounted the directory at any earlier time.
+  // Record the earliest possible time: a container may have mounted the directory at any time
+  // before.
   CW_RETURN_IF_ERROR(
       RecordActivation(root, mount, {.generation = id, .at = WallTime{}, .renew = options.renew}));
   CW_RETURN_IF_ERROR(root.Exchange(path, tree));
@@ -114,7 +116,7 @@ absl::Status RepairLink(const fs::Dir& root, const Mount& mount, const PrepareOp
   same_start.renew = past.empty() ? options.renew : past.back().renew;
   for (auto it = past.rbegin(); it != past.rend(); ++it) {
     if (it->renew != same_start.renew) {
-      continue;  // replaced by a renewal: the tree may have crashed a pod
+      continue;  // a renewal replaced this tree, because it may have crashed a pod
     }
     if (IsDamagedTree(root, it->generation)) {
       continue;

@@ -20,7 +20,8 @@ struct PrepareOptions {
   std::vector<std::string> folders;
   WallTime now{};  // for the journal
   int renew = 0;   // value of `renew` in the spec
-  // Called before a link leads to `generation`; `fresh` when none ever did. May be empty.
+  // Called before a link leads to `generation`; `fresh` is true if no link ever led to it. May be
+  // empty.
   std::function<void(const std::string& generation, bool fresh)> before_flip;
 };
 

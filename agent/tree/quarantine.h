@@ -21,7 +21,7 @@ struct QuarantinedBundle {
   std::string reason;  // of lib/api/reasons.h
   std::string message;
   int failures = 0;
-  WallTime at{};                  // of the last failure
+  WallTime at{};                  // time of the last failure
   std::optional<WallTime> until;  // time of the next retry; none: never
   // Version of the agent, limits and kind of node at that time; the record is void if they change.
   std::string criteria;
@@ -37,8 +37,7 @@ absl::Status RemoveQuarantinedBundle(const fs::Dir& root, const BundleName& name
 absl::Status WriteDamagedTree(const fs::Dir& root, const std::string& generation,
                               const DamagedTree& tree);
 bool IsDamagedTree(const fs::Dir& root, const std::string& generation);
-// Reads all records. Includes trees whose record cannot be read, because its existence is
-// sufficient.
+// Reads all records. Includes trees whose record cannot be read: that the record exists is enough.
 absl::StatusOr<std::map<std::string, DamagedTree>> ReadDamagedTrees(const fs::Dir& root);
 absl::Status RemoveDamagedTree(const fs::Dir& root, const std::string& generation);
 

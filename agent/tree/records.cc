@@ -76,7 +76,8 @@ absl::StatusOr<api::CaptureStatus> DecodeCapture(const Json& object) {
   return capture;
 }
 
-// Encodes entries as tab-separated lines: encoding JSON would take longer than writing the files.
+// Encodes entries as tab-separated lines, because encoding them as JSON would take longer than
+// writing the files.
 std::string EntryLines(const std::vector<EntryRecord>& entries) {
   std::string lines;
   for (const EntryRecord& entry : entries) {
@@ -207,8 +208,8 @@ absl::Status RepairActivations(const fs::Dir& root, const Mount& mount,
   if (!activations.empty() && activations.back().generation == generation) {
     return absl::OkStatus();
   }
-  // At most one activation can be ahead of the link. A longer tail means that the link was changed
-  // manually, so the time of its activation is unknown.
+  // At most one activation is recorded ahead of its link. If the link is older than that, it was
+  // changed manually, so the time of its activation is unknown.
   if (activations.size() > 1 && activations[activations.size() - 2].generation == generation) {
     activations.pop_back();
   } else {
@@ -232,7 +233,7 @@ std::vector<std::string> GenerationsAt(const std::vector<Activation>& activation
       break;
     }
   }
-  // The container started before the oldest record; the oldest tree is the best guess.
+  // The container started before the oldest record; the oldest recorded tree is the best guess.
   if (candidates.empty() && !activations.empty()) {
     candidates.push_back(activations.front().generation);
   }

@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<EntryRecord>> ReadEntryRecords(const fs::Dir& root,
 struct Activation {
   std::string generation;
   WallTime at{};
-  int renew = 0;  // value of `renew` for which the tree was made
+  int renew = 0;  // value of `renew` in the spec for which the tree was made
   friend bool operator==(const Activation&, const Activation&) = default;
 };
 
@@ -64,8 +64,8 @@ std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount)
 // Appends an activation and drops the oldest above kActivationsMax. Call before the flip.
 absl::Status RecordActivation(const fs::Dir& root, const Mount& mount,
                               const Activation& activation);
-// Drops a recorded activation that was not followed by its flip because of a crash. `generation` is
-// the target of the link.
+// Drops the last recorded activation if its link was not flipped because of a crash. `generation`
+// is the target of the link.
 absl::Status RepairActivations(const fs::Dir& root, const Mount& mount,
                                const std::string& generation, WallTime now);
 

@@ -94,7 +94,7 @@ absl::Status SweepLeftovers(const fs::Dir& root) {
                                         kQuarantineRecords, kDamagedRecords}) {
     CW_RETURN_IF_ERROR(Sweep(root, folder, 1, IsTemporary));
   }
-  // Generations are directories; a link is left over from an unfinished adoption.
+  // Generations are directories; a link among them is left over from an adoption that was killed.
   CW_RETURN_IF_ERROR(Sweep(root, kGenerations, 1, [](const fs::WalkEntry& entry) {
     return entry.stat.type != fs::FileType::kDirectory;
   }));

@@ -13,7 +13,7 @@ namespace cachewarm::agent {
 // Ignores unknown names. Errors: RESOURCE_EXHAUSTED above 100,000 names.
 absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root);
 
-// Scans one mount; nullopt if its path does not exist.
+// Scans one mount. Returns nullopt if its path does not exist.
 absl::StatusOr<std::optional<Link>> ScanLink(const fs::Dir& root, const Mount& mount);
 
 }  // namespace cachewarm::agent

@@ -32,7 +32,8 @@ struct ScrubRecord {
 
 absl::Status WriteScrubRecord(const fs::Dir& root, const std::string& generation,
                               const ScrubRecord& record);
-// Errors: NOT_FOUND before the first pass. After any error the next pass reads all files again.
+// Errors: NOT_FOUND before the first pass. After any error, the next pass reads all files of the
+// tree.
 absl::StatusOr<ScrubRecord> ReadScrubRecord(const fs::Dir& root, const std::string& generation);
 
 }  // namespace cachewarm::agent

@@ -14,7 +14,8 @@ namespace cachewarm::agent {
 // Watches only the NodeCache with the name of this node.
 class OwnNodeCache {
  public:
-  // Null while the NodeCache does not exist. Called on the watch thread; must not block.
+  // Called with each new state of the NodeCache; null while it does not exist. Runs on the watch
+  // thread and must not block.
   using Handler = std::function<void(std::shared_ptr<const api::NodeCache>)>;
 
   OwnNodeCache(const kube::Runtime& runtime, std::string node_name, Handler handler);

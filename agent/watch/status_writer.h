@@ -14,8 +14,10 @@ namespace cachewarm::agent {
 
 struct StatusWriterOptions {
   std::string node_name;
-  Duration coalesce{1'000};     // from the first change to the write, to combine changes
-  Duration heartbeat{300'000};  // minimum; plus up to a fifth, so that nodes spread
+  // from the first change to the write, so that several changes are written together
+  Duration coalesce{1'000};
+  // minimum interval; up to a fifth is added, so that nodes do not write simultaneously
+  Duration heartbeat{300'000};
   Duration retry_first{1'000};
   Duration retry_most{60'000};
 };
@@ -26,9 +28,9 @@ class StatusWriter {
  public:
   StatusWriter(const kube::Runtime& runtime, StatusWriterOptions options);
 
-  // Sets the current status of the NodeCache with the uid `target`; `heartbeat` is filled in at the
-  // write. A new uid means a recreated object: the status is written again. Nothing is written
-  // while `target` is empty.
+  // Sets the current status of the NodeCache with the uid `target`; its `heartbeat` is filled in
+  // when it is written. A new uid means that the NodeCache was recreated: its status is written
+  // again. Nothing is written while `target` is empty.
   void Set(const std::string& target, api::NodeCacheStatus status);
 
   void Run(std::stop_token stop);

@@ -16,7 +16,7 @@
 namespace cachewarm::agent {
 namespace {
 
-// Store failures before the state is Failed: about seven seconds.
+// Number of store failures that are retried before the state becomes Failed: about seven seconds.
 constexpr int kSilentRetries = 3;
 
 // Returns true if a retry may succeed; all other errors need a repair by an administrator.
@@ -141,7 +141,8 @@ std::string Captures::FindGeneration(const CaptureOrder& order) const {
 
 std::string Captures::MostUsed(const std::vector<std::string>& generations,
                                const CaptureOrder& order) const {
-  // Number of used files; where events were lost, the newest mtime decides.
+  // The tree with the most used files wins; if the counts are equal, because events were lost, the
+  // tree with the newest mtime.
   std::pair<size_t, int64_t> most{0, -1};
   std::string best;
   for (const std::string& generation : generations) {
@@ -194,7 +195,7 @@ void Captures::Start(const CaptureOrder& order, Capture& capture, const std::str
   });
   if (posted) {
     capture.running = true;
-    // After a failure, keep the last error in the status until a retry succeeds.
+    // While a failure is retried, keep its error in the status until a retry succeeds.
     if (capture.status.state == api::CaptureState::kWaiting) {
       capture.status.state = api::CaptureState::kPacking;
       capture.status.reason.clear();
@@ -273,7 +274,8 @@ void Captures::RecordPublished(const Ended& ended, Capture& capture) {
                     .native = published.native,
                     .compile_seconds = span > 0 ? span : published.stored_compile_seconds};
   capture.done = true;
-  // Without the record a restarted agent publishes again and gets the same digest.
+  // Ignore a failed write: without the record a restarted agent publishes again and gets the same
+  // digest.
   WriteCaptureRecord(context_.root, capture.status).IgnoreError();
   const double seconds =
       std::chrono::duration<double>(context_.clock.Monotonic() - capture.settled_at).count();

@@ -18,16 +18,17 @@ namespace cachewarm::agent {
 // A capture request and the warmup of the builder.
 struct CaptureOrder {
   api::CaptureRequest request;
-  std::string ns;               // of the warmup; empty if the spec does not list the warmup
-  std::string name;             // of the warmup
-  std::vector<Digest> bundles;  // of the warmup, that this node should have
+  std::string ns;    // namespace of the warmup; empty if the spec does not list the warmup
+  std::string name;  // of the warmup
+  std::vector<Digest> bundles;  // bundles of the warmup that this node should have
   std::shared_ptr<const caches::CacheTable> table;
 };
 
-// Captures of this node. Waits until a builder's tree has settled, publishes it on a worker, and
-// keeps the result on disk until the request is removed. Failures are retried with backoff while
-// the request exists: state Packing with a reason at first, then Failed with PublishFailed if the
-// failure persists or a retry cannot help. Call on the sync thread.
+// Executes the capture requests for this node. Waits until the builder's tree has settled, packs
+// and publishes it on a worker thread, and keeps the result on disk until the request is removed. A
+// failure is retried with backoff as long as the request exists: the state stays Packing, with the
+// reason, and becomes Failed (PublishFailed) when the failure persists or a retry cannot help. Call
+// on the sync thread.
 class Captures {
  public:
   // Reads the results of an earlier process from the disk.
@@ -37,7 +38,7 @@ class Captures {
   void Poll(const std::vector<CaptureOrder>& orders);
 
   std::vector<api::CaptureStatus> Statuses() const;
-  // Returns true while a request has no result: poll every second.
+  // Returns true while a request has no result; Poll() must then be called every second.
   bool IsWaiting() const;
 
  private:

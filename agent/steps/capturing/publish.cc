@@ -74,8 +74,9 @@ absl::StatusOr<std::optional<bundle::Bundle>> FindBase(const bundle::RepositoryR
   return std::nullopt;
 }
 
-// Reads the bundle that the request keeps. Unlike a base it is never skipped, because without it
-// the files of other ranks would be missing.
+// Reads the bundle whose files the new bundle must contain too (request.base_digest). Unlike the
+// result of FindBase() it is never skipped, because without it the files of other ranks would be
+// missing.
 absl::StatusOr<bundle::Bundle> ReadBundleToKeep(const bundle::RepositoryRef& place,
                                                 const PublishJob& job,
                                                 const std::stop_token& stop) {
@@ -103,7 +104,8 @@ absl::StatusOr<std::optional<bundle::Bundle>> BaseOf(const bundle::RepositoryRef
   return previous;
 }
 
-// Returns the facts of the new bundle, united with those of the bundle that it keeps.
+// Returns the facts of the new bundle, united with those of the bundle that ReadBundleToKeep()
+// read.
 bundle::Facts FactsOf(const PublishJob& job, const capture::Selection& selection,
                       const std::optional<bundle::Bundle>& base) {
   bundle::Facts own = capture::FactsOf(
@@ -115,7 +117,7 @@ bundle::Facts FactsOf(const PublishJob& job, const capture::Selection& selection
 
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop) {
   CW_RETURN_IF_ERROR(CheckRequest(job.request, job.node));
-  // Read the key first: without it nothing may be published.
+  // Read the private key first: if it cannot be read, nothing may be published.
   std::optional<bundle::PrivateKey> key;
   if (!job.private_key_file.empty()) {
     CW_ASSIGN_OR_RETURN(key, bundle::ReadPrivateKey(job.private_key_file));

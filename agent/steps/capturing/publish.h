@@ -24,7 +24,8 @@ struct PublishJob {
   api::CaptureRequest request;
   std::string ns;    // of the warmup
   std::string name;  // of the warmup
-  // Bundles of the warmup that fit this node: candidates for the base if the key has none yet.
+  // Bundles of the warmup that fit this node. One of them becomes the base if the key has no bundle
+  // yet.
   std::vector<Digest> older;
   UsedFiles used;
   int threads = bundle::DefaultThreads();  // for reading and compressing
@@ -49,11 +50,12 @@ std::vector<capture::TreeFile> FilterUsed(std::vector<capture::TreeFile> files,
                                           const caches::CacheTable& table, const UsedFiles& used);
 
 // Selects, checks, packs, pushes and signs the files of one tree. With `request.base_digest` the
-// bundle is the union with that bundle, and has the same digest if nothing is new. Repeating the
-// call gives the same digest. On error nothing is readable in the store. Errors: ABORTED: the tree
-// changed during the call and must settle again. NOT_FOUND: the tree has no file to publish.
-// INVALID_ARGUMENT: the bundle exceeds a limit. FAILED_PRECONDITION: the key or the bundle to keep
-// cannot be used. Else the store's error.
+// bundle also contains the files of that bundle, and has the same digest if nothing is new.
+// Repeating the call gives the same digest. After an error, nothing of the new bundle is readable
+// in the store. Errors: ABORTED: the tree changed during the call and must settle again. NOT_FOUND:
+// the tree has no file to publish. INVALID_ARGUMENT: the bundle exceeds a limit.
+// FAILED_PRECONDITION: the key or the bundle `request.base_digest` cannot be used. Else the store's
+// error.
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

@@ -9,7 +9,7 @@
 
 namespace cachewarm::agent {
 
-// Sum of the allow-listed files of a tree; any write changes it.
+// Summary of the allow-listed files of a tree; any write changes it.
 struct SettleSample {
   int64_t files = 0;
   int64_t bytes = 0;
@@ -19,11 +19,11 @@ struct SettleSample {
 
 SettleSample SampleOf(const std::vector<capture::TreeFile>& files);
 
-// Detects when an engine has stopped writing: at least one file, and count, bytes and newest mtime
-// unchanged for a time. Pure. Call on one thread.
+// Detects that an engine has stopped writing: there is at least one file, and count, bytes and
+// newest mtime have not changed for a time. Pure. Call on one thread.
 class Settle {
  public:
-  // Returns true if all samples of the last `quiet` were equal to this one.
+  // Returns true if all samples taken during the last `quiet` are equal to this one.
   bool Observe(const SettleSample& sample, MonoTime now, Duration quiet);
   // Drops all samples: the quiet time begins again with the next one.
   void Restart() { has_sample_ = false; }

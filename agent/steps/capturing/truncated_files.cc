@@ -50,7 +50,8 @@ void TruncatedFiles::Sweep(const std::vector<std::string>& generations) {
 
 void TruncatedFiles::CollectWritten(const std::string& generation) {
   const WallTime now = context_.clock.Now();
-  // For a new tree read all recorded events: the agent may have restarted since the write.
+  // The first time, read all recorded events of the tree: a file may have been written before the
+  // agent restarted.
   const auto [until, is_new] = read_until_.try_emplace(generation, WallTime{});
   const EventRecord record = context_.watcher.ReadTree(generation, until->second, now);
   until->second = now;
@@ -62,7 +63,8 @@ void TruncatedFiles::CollectWritten(const std::string& generation) {
   }
 }
 
-// Removes the file if it is truncated. Returns false while a process writes it: check again later.
+// Removes the file if it is truncated. Returns false while a process has it open for writing, so
+// that it must be checked again later.
 bool TruncatedFiles::CheckAndRemove(const std::string& generation, const std::string& path) {
   const std::string below = fmt::format("{}/{}", GenerationPath(generation), path);
   OwnReads own_reads = context_.watcher.BeginOwnReads(generation);

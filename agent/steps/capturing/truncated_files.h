@@ -16,9 +16,9 @@ class TruncatedFiles {
  public:
   explicit TruncatedFiles(const Context& context) : context_(context) {}
 
-  // Checks the files that were written in these trees and not again for a second. Removes only
-  // files with DATA_LOSS from CheckWhole() that no process has open for writing. Call once per
-  // iteration.
+  // Checks the files in these trees whose last write was more than a second ago. Removes a file
+  // only if caches::CheckWhole() returns DATA_LOSS for it and no process has it open for writing.
+  // Call once per iteration.
   void Sweep(const std::vector<std::string>& generations);
 
  private:
@@ -26,8 +26,9 @@ class TruncatedFiles {
   bool CheckAndRemove(const std::string& generation, const std::string& path);
 
   const Context& context_;
-  std::map<std::string, WallTime> read_until_;                       // by generation
-  std::map<std::string, std::map<std::string, WallTime>> suspects_;  // last write by path
+  std::map<std::string, WallTime> read_until_;  // by generation: time up to which events were read
+  // by generation and path: time of the last write
+  std::map<std::string, std::map<std::string, WallTime>> suspects_;
 };
 
 }  // namespace cachewarm::agent

@@ -15,11 +15,11 @@ namespace cachewarm::agent {
 // full disk, is not a failure of the store. Thread-safe.
 class FaultAttributingStore final : public bundle::ForwardingStore {
  public:
-  // `inner` must outlive it.
+  // `inner` must outlive this store.
   explicit FaultAttributingStore(bundle::Store& inner) : ForwardingStore(inner) {}
 
   bool has_failed() const { return has_failed_; }
-  // Clears the failure: earlier errors did not affect the fetch.
+  // Forgets the failures so far, because they did not affect the fetch.
   void ClearFault() { has_failed_ = false; }
 
   absl::Status ReadBlob(const std::string& repository, const bundle::BlobRange& range,

@@ -23,7 +23,7 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr mode_t kStagingMode = 0700;
-// Space for directories and partial blocks, in addition to the bytes of the files.
+// Block size of the file system: a file occupies whole blocks.
 constexpr int64_t kBlockBytes = 4096;
 constexpr int64_t kReserveBytes = int64_t{64} << 20;
 
@@ -54,8 +54,8 @@ absl::Status CheckFit(const bundle::Bundle& bundle, const FetchJob& job) {
   return absl::OkStatus();
 }
 
-// Attributes an error of the extraction. The store is healthy, so the error comes from the bundle
-// or from the local disk.
+// Returns the source of an error of the extraction. Call only if the store has not failed: the
+// error then comes from the bundle or from the local disk.
 FaultSource SourceOfExtraction(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsInvalidArgument(status) ? FaultSource::kBundle
                                                                      : FaultSource::kDisk;
@@ -71,7 +71,7 @@ EntryRecord RecordOf(const bundle::Entry& entry, const fs::FileStat& stat) {
           .ctime_ns = stat.ctime_ns};
 }
 
-// Executes one fetch and records the bundle in progress.
+// Executes one fetch. Remembers which bundle is in progress, for the error.
 class Fetcher {
  public:
   Fetcher(const FetchJob& job, std::stop_token stop)
@@ -126,7 +126,7 @@ class Fetcher {
       current_ = wanted.digest;
       CW_ASSIGN_OR_RETURN(const bundle::SignatureCheck check,
                           bundle::CheckSignature(Place(), wanted.digest, keys, stop_));
-      store_.ClearFault();  // unreadable signatures were skipped
+      store_.ClearFault();  // signatures that could not be read were skipped
       if (!check.good) {
         return absl::InvalidArgumentError(check.problem);
       }
@@ -176,13 +176,14 @@ class Fetcher {
     return absl::OkStatus();
   }
 
-  // Thread-safe.
+  // Records a file of the new tree. Thread-safe.
   void RecordEntry(const bundle::Entry& entry, const fs::FileStat& stat) {
     const std::lock_guard lock(mutex_);
     records_.try_emplace(entry.path, RecordOf(entry, stat));
   }
 
-  // Directories exist before files are reused; the disk is synced once, after all bundles.
+  // Returns the options for unpacking one bundle. The unpacking makes no directories, because they
+  // exist already, and does not sync, because the disk is synced once after all bundles.
   bundle::UnpackOptions Options() {
     return {.limits = job_.limits,
             .threads = job_.threads,
@@ -254,8 +255,8 @@ class Fetcher {
     return configs;
   }
 
-  // Returns the records sorted by path, and frees records_ and bundles_ first: writing the records
-  // needs as much memory again.
+  // Returns the records sorted by path. Frees records_ and bundles_ before the caller writes the
+  // records, which needs as much memory again.
   std::vector<EntryRecord> TakeEntries() {
     std::vector<EntryRecord> entries;
     entries.reserve(records_.size());
@@ -280,7 +281,7 @@ class Fetcher {
   std::map<std::string_view, EntryRecord> records_;  // by path; keys point into bundles_
   Fetched fetched_;
   Digest current_;
-  FaultSource source_ = FaultSource::kDisk;  // unless the store failed
+  FaultSource source_ = FaultSource::kDisk;  // source of an error unless the store has failed
 };
 
 }  // namespace

@@ -33,10 +33,10 @@ struct FetchJob {
 };
 
 struct Fetched {
-  int64_t packed_bytes = 0;  // moved over the network
+  int64_t packed_bytes = 0;  // compressed bytes, moved over the network
   int64_t reused_bytes = 0;  // of files that another tree of this node already had
   int64_t files = 0;
-  int64_t bytes = 0;  // of the files
+  int64_t bytes = 0;  // size of the tree's files
   double seconds = 0;
 };
 
@@ -49,8 +49,8 @@ struct FetchFault {
 // Checks signatures, reads the manifests, checks fit and free space, reuses files of other trees on
 // this node, extracts the remaining files into a staging tree, sets owner and modes, writes the
 // journal and gives the tree its final name. Afterwards the tree is complete and synced, but no
-// link leads to it. On a fault the staging tree is removed. KindOfFault() classifies sources and
-// codes; OUT_OF_RANGE: above byteLimit.
+// link leads to it. After a failure the staging tree is removed; KindOfFault() classifies the
+// returned source and status. The code OUT_OF_RANGE means that the tree would exceed byteLimit.
 std::variant<Fetched, FetchFault> FetchGeneration(const FetchJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

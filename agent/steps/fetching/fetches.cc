@@ -25,7 +25,8 @@ int64_t BytesOf(const Fetch& step, const Digest& digest) {
 
 void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
                     const DiskLimits& disk, History& history) {
-  // Queue nothing: a queued fetch would run before a later one with a higher priority.
+  // Start the fetch at once or not at all: a queued fetch would run before a later one with a
+  // higher priority.
   if (running_.contains(step.generation) || running_.size() >= context_.workers.threads()) {
     return;
   }
@@ -35,7 +36,7 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
       const Duration taken = context_.clock.Monotonic() - begun;
       std::lock_guard lock(mutex_);
       FetchProgress& progress = progress_[step.generation][digest];
-      // Update the time only together with the bytes that it measures.
+      // Update the time only when the reported bytes change, because it is the time that they took.
       if (const int64_t bytes = ReportedBytes(done, BytesOf(step, digest));
           bytes > progress.bytes) {
         progress = {.bytes = bytes, .seconds = std::chrono::duration<double>(taken).count()};

@@ -15,19 +15,19 @@
 
 namespace cachewarm::agent {
 
-// The running fetches, each on a worker. Call on the sync thread.
+// The running fetches, each on a worker thread. Call on the sync thread.
 class Fetches {
  public:
   explicit Fetches(const Context& context) : context_(context) {}
 
-  // Starts a fetch unless it is running or all workers are occupied; the iteration after the end of
-  // another fetch tries again. Adds the fetch to `history` immediately, because the next plan of
-  // the same iteration would otherwise discard its staging tree.
+  // Starts a fetch. Does nothing if it is already running or all worker threads are busy; then an
+  // iteration after the end of another fetch tries again. Adds the fetch to `history` immediately,
+  // because the next plan of the same iteration would otherwise discard its staging tree.
   void Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
              const DiskLimits& disk, History& history);
 
-  // Processes the fetches that ended since the last call: updates failures and running fetches in
-  // `history`. Returns true if a generation was completed.
+  // Processes the fetches that ended since the last call: records their failures in `history` and
+  // removes them from its running fetches. Returns true if a generation was completed.
   bool Collect(History& history);
 
   // Returns the expected bytes of all running fetches.
@@ -46,10 +46,10 @@ class Fetches {
   void RecordFault(const Fetch& step, const FetchFault& fault, History& history);
 
   const Context& context_;
-  std::map<std::string, int64_t> running_;  // bytes by generation
+  std::map<std::string, int64_t> running_;  // by generation: expected bytes
   mutable std::mutex mutex_;
   std::vector<Ended> ended_;
-  std::map<std::string, std::map<Digest, FetchProgress>> progress_;  // by generation
+  std::map<std::string, std::map<Digest, FetchProgress>> progress_;  // by generation and bundle
 };
 
 }  // namespace cachewarm::agent

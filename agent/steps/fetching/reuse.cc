@@ -26,7 +26,7 @@ constexpr int64_t kPieceBytes = 256LL << 10;
 
 // A file of another tree, from its journal.
 struct Source {
-  const std::string* generation = nullptr;  // null: no tree has this content
+  const std::string* generation = nullptr;  // null: no tree has a file with this content
   EntryRecord record;
 
   std::string Path() const {
@@ -34,9 +34,10 @@ struct Source {
   }
 };
 
-using Sources = std::unordered_map<std::string, Source>;  // by sha256
+using Sources = std::unordered_map<std::string, Source>;  // by sha256 of the content
 
-// Finds a source for every content of `config`. Trees without a journal provide none.
+// Finds, for each file content in `config`, a file of another tree. Trees without a journal provide
+// none.
 Sources FindSources(const ReuseJob& job, const bundle::Config& config) {
   Sources wanted;
   for (const bundle::Entry& entry : config.entries) {
@@ -60,7 +61,7 @@ Sources FindSources(const ReuseJob& job, const bundle::Config& config) {
   return found == 0 ? Sources() : wanted;
 }
 
-// Reads all of `from` in chunks and copies it to `to` if that is open. Returns the digest.
+// Reads all of `from` in chunks and copies it to `to` if `to` is open. Returns the digest.
 absl::StatusOr<Digest> CopyContent(const fs::Fd& from, const fs::Fd& to, std::span<char> piece) {
   Sha256 hash;
   for (int64_t offset = 0;;) {
@@ -76,14 +77,14 @@ absl::StatusOr<Digest> CopyContent(const fs::Fd& from, const fs::Fd& to, std::sp
   }
 }
 
-// Result for one file.
+// Result of placing one file into the new tree.
 struct Placed {
   bool is_there = false;
   fs::FileStat stat;
 };
 
-// Links or copies files. Keeps directories open, because adjacent entries are usually in the same
-// one. Use on one thread.
+// Places files into the new tree as links or copies. Keeps directories open, because adjacent
+// entries are usually in the same directory. Use on one thread.
 class Placer {
  public:
   Placer(const ReuseJob& job, const Sources& sources)
@@ -126,7 +127,7 @@ class Placer {
   }
 
   struct Reading {
-    bool is_known = false;  // the stamp matches the journal
+    bool is_known = false;  // the file's stamp matches the journal
     bool link = false;      // the file may be hard-linked
   };
 
@@ -181,7 +182,7 @@ class Placer {
         made.mtime_ns == stat.mtime_ns) {
       return Placed{.is_there = true, .stat = made};
     }
-    // A pod replaced the source between the two checks.
+    // A pod replaced the source file between the two checks.
     CW_RETURN_IF_ERROR(to->Remove(split.name));
     return Placed{};
   }

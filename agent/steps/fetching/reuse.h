@@ -16,8 +16,8 @@
 
 namespace cachewarm::agent {
 
-// Called before the agent reads a file of a source, because pods use the sources and their reads
-// must be distinguished.
+// Called before the agent reads a file of a source tree: pods use these trees too, and the agent's
+// reads must not be recorded as reads by pods.
 using OnOpeningSource = std::function<void(const std::string& generation, const std::string& path)>;
 
 // Input of ReuseContents(): one new tree and the source trees. All references must outlive the
@@ -27,7 +27,7 @@ struct ReuseJob {
   const fs::Dir& staging;  // of the new tree
   const caches::CacheTable& table;
   const Mount& mount;                       // of the new tree
-  const std::vector<std::string>& sources;  // generations
+  const std::vector<std::string>& sources;  // generations of the source trees
   int threads = 2;
   // Makes the directories of the new tree, concurrently with reading the journals of the sources,
   // which takes about as long.
@@ -37,7 +37,8 @@ struct ReuseJob {
 };
 
 struct Reused {
-  bundle::PresentEntries present;  // by index of the config's entries; empty if none was reused
+  // by index of the entries in `config`; empty if no file was reused
+  bundle::PresentEntries present;
   int64_t files = 0;
   int64_t bytes = 0;
 };
@@ -46,8 +47,8 @@ struct Reused {
 // file is used only if its stamp matches the journal, or, if only the ctime differs (a hard link
 // was created or removed), its sha256 matches. File types that lib/caches allows to be hard-linked
 // are linked if owner, mode and mtime are equal; others are cloned if the file system supports it,
-// else copied and verified. Calls `placed` for each file, by several threads concurrently. A file
-// that cannot be read from a source is not present in the result. Errors: only of the new tree, or
+// else copied and verified. Calls `placed` for each file, by several threads concurrently. A source
+// file that cannot be read is not reused. Errors: only those of writing the new tree, and
 // CANCELLED.
 absl::StatusOr<Reused> ReuseContents(
     const ReuseJob& job, const bundle::Config& config,

@@ -10,14 +10,14 @@
 #include "lib/fs/dir.h"
 #include "lib/fs/fd.h"
 
-// Sets owner and modes of a new tree, so that pods can use it.
+// Sets owner and modes of a new tree, so that pods can read and write it.
 namespace cachewarm::agent {
 
 // Sets the owner of a file that was just written. Returns its final stat. Without CAP_CHOWN the
 // owner is unchanged; the mode alone lets pods read and write.
 absl::StatusOr<fs::FileStat> SealFile(const fs::Fd& file, const Mount& mount);
 
-// Returns true if SealFile() would change nothing.
+// Returns true if SealFile() would change nothing about a file with this stat.
 bool IsOwnedAsWanted(const fs::FileStat& stat, const Mount& mount);
 
 // Makes the folders that every tree has, and sets owner and mode 0777 of these folders, of the

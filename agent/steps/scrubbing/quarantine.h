@@ -15,7 +15,7 @@ namespace cachewarm::agent {
 // be accepted then. Call on one thread.
 class Quarantine {
  public:
-  // `version` of this agent.
+  // `version` is that of this agent.
   Quarantine(const Context& context, const std::string& version);
 
   // Restores the records of an earlier process into `history`. Call once, before the first plan.

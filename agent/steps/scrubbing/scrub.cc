@@ -16,9 +16,9 @@
 namespace cachewarm::agent {
 namespace {
 
-// Limit for all reads of the scrub; on a loaded disk it gets less.
+// Limit of the read rate of a scrub; it reads less on a loaded disk.
 constexpr int64_t kBytesPerSecond = int64_t{32} << 20;
-// Leaves the disk to the pods that start from a newly activated tree.
+// Wait before the first pass over a new tree; leaves the disk to the pods that start from it.
 constexpr Duration kFirstWait(300'000);
 
 // Wait before files that were being written are checked again.
@@ -81,7 +81,8 @@ std::map<std::string, Mount> Scrub::ActiveTrees(const Inventory& inventory) cons
   std::map<std::string, Mount> active;
   for (const auto& [mount, link] : inventory.links) {
     const auto tree = inventory.generations.find(link.generation);
-    // A tree without digests is cold or has lost its record, so there is nothing to compare with.
+    // A tree without digests is cold or has lost its record, so there is nothing to compare it
+    // with.
     if (tree != inventory.generations.end() && !tree->second.digests.empty() &&
         !inventory.damaged.contains(link.generation) && !to_write_.contains(link.generation)) {
       active.emplace(link.generation, mount);
@@ -90,7 +91,8 @@ std::map<std::string, Mount> Scrub::ActiveTrees(const Inventory& inventory) cons
   return active;
 }
 
-// Returns the wait before the first pass of this process; a restart does not shorten the interval.
+// Returns the wait before this process first scrubs the tree. A restart of the agent does not
+// shorten the interval between two passes.
 Duration Scrub::FirstWait(const std::string& generation) const {
   const absl::StatusOr<ScrubRecord> record = ReadScrubRecord(context_.root, generation);
   if (!record.ok() || record->at == WallTime{}) {
@@ -176,8 +178,8 @@ void Scrub::RecordDamage(const Ended& ended, const Scrubbed& scrubbed, History& 
                       {"err", failure.message}});
 }
 
-// Until the record is on disk, the tree stays in use: without the record a restart would activate
-// it again.
+// Writes the damage records that are not on disk yet. Until its record is written, a damaged tree
+// stays in use: without the record a restarted agent would activate it again.
 void Scrub::WritePending() {
   std::erase_if(to_write_, [&](const auto& each) {
     const absl::Status written = WriteDamagedTree(context_.root, each.first, each.second);

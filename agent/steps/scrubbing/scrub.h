@@ -24,10 +24,10 @@ class Scrub {
   // first pass over a tree begins after minutes, because it reads all files.
   Scrub(const Context& context, const Tables& tables, Duration interval);
 
-  // Processes the pass that ended: records damage, and quarantines a bundle whose entry list is
-  // inconsistent. Call before a plan is made.
+  // Processes the pass that ended, if any: records damage, and quarantines a bundle whose entry
+  // list does not match its contents. Call before a plan is made.
   void Collect(History& history);
-  // Starts the next due pass over an active tree of `inventory`.
+  // Starts a pass over an active tree of `inventory` if one is due.
   void Update(const Inventory& inventory);
 
  private:
@@ -48,8 +48,8 @@ class Scrub {
   const Tables& tables_;
   const Duration interval_;
   bundle::Bandwidth bandwidth_;
-  std::map<std::string, MonoTime> due_;  // by generation
-  std::string running_;                  // generation; empty: none
+  std::map<std::string, MonoTime> due_;  // by generation: time of the next pass
+  std::string running_;                  // generation that is being scrubbed; empty: none
   std::map<std::string, DamagedTree> to_write_;
   std::map<std::string, std::string> logged_;  // errors already logged, by generation
   std::mutex mutex_;

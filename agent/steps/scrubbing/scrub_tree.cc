@@ -24,13 +24,13 @@ namespace {
 constexpr size_t kBufferBytes = size_t{256} << 10;
 // A file that was written within this time may still be open for writing.
 constexpr Duration kQuiet(60'000);
-// A scope keeps an expected event until its end; small scopes limit the lifetime of an expectation
-// whose event never comes.
+// Number of files that are read in one OwnReads scope. A scope keeps an expected event until the
+// scope ends; small scopes limit how long an event is expected that never comes.
 constexpr int kReadsPerScope = 64;
 
 enum class FileObservation { kIntact, kModifiedByEngine, kRemoved, kInFlight, kDamaged };
 
-// `known` is an EntryRecord or a FileStamp.
+// Returns true if the stat of a file matches `known`, an EntryRecord or a FileStamp.
 template <class Stamped>
 bool HasStamp(const fs::FileStat& stat, const Stamped& known) {
   return stat.inode == known.inode && stat.bytes == known.bytes &&
@@ -129,8 +129,8 @@ class TreeScrub {
     return Read(entries_[at], placement);
   }
 
-  // Classifies an error: an engine removed the file or replaced it with a link or directory; any
-  // other error means that the disk cannot read the file.
+  // Classifies an error of opening or reading a file. Either an engine removed the file or replaced
+  // it with a link or directory, or the disk cannot read it.
   absl::StatusOr<FileObservation> ObserveError(const EntryRecord& entry,
                                                const absl::Status& status) {
     if (absl::IsNotFound(status)) {
@@ -275,7 +275,8 @@ class TreeScrub {
     return WriteScrubRecord(job_.root, job_.generation, now);
   }
 
-  // Returns the first bundle with this file: the first one won the path when the tree was made.
+  // Returns the first of the tree's bundles that contains the damaged file: where bundles have the
+  // same path, the tree has the file of the first.
   Digest FindInconsistentBundle() const {
     const DamagedTree& damage = *scrubbed_.damage;
     if (record_.digests.size() == 1) {
@@ -287,7 +288,7 @@ class TreeScrub {
     for (const Digest& digest : record_.digests) {
       const absl::StatusOr<bundle::Bundle> bundle = bundle::ReadBundle(place, digest, stop_);
       if (!bundle.ok()) {
-        return {};  // retried with the next damaged tree; kTreesMax bounds the retries
+        return {};  // the search is repeated for the next damaged tree; at most kTreesMax are made
       }
       for (const bundle::Entry& entry : bundle->config.entries) {
         if (entry.path == damage.path && entry.digest == damage.digest) {
@@ -321,8 +322,8 @@ class TreeScrub {
   WallTime before_{};
   int64_t checked_ = 0;
   std::map<std::string, FileStamp> modified_;
-  std::map<std::string, size_t> gone_units_;   // index of one entry by unit
-  std::map<std::string, size_t> there_units_;  // likewise
+  std::map<std::string, size_t> gone_units_;   // by unit: index of one entry that is missing
+  std::map<std::string, size_t> there_units_;  // by unit: index of one entry that exists
   Scrubbed scrubbed_;
 };
 
