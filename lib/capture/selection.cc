@@ -27,16 +27,17 @@ constexpr size_t kFilesPerJob = 64;
 
 // The result of inspecting one file.
 struct Finding {
-  std::string truncated;  // reason, if the file is truncated
+  std::string truncated;  // why the file counts as truncated; empty if it is whole
   std::optional<std::string> architecture;
   caches::StoredCompileTime compile_time;
 };
 
-// Reads pieces that fit into the processor's cache, because most bytes of some trees are read here.
+// Returns the compile times found in the file. Reads it through `piece`, which fits into the
+// processor's cache, because most bytes of some trees are read here.
 absl::StatusOr<caches::StoredCompileTime> ReadCompileTime(const fs::Fd& file, int64_t bytes,
                                                           std::span<char> piece) {
   caches::StoredCompileTime found;
-  size_t kept = 0;  // overlap with the previous piece, at the start of `piece`
+  size_t kept = 0;  // bytes of the previous piece that are repeated at the start of `piece`
   for (int64_t offset = 0; offset < bytes;) {
     const size_t wanted = std::min(piece.size() - kept, static_cast<size_t>(bytes - offset));
     CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(file, offset, piece.data() + kept, wanted));
@@ -100,7 +101,7 @@ absl::StatusOr<std::vector<Finding>> InspectFiles(const std::vector<TreeFile>& f
   return findings;
 }
 
-// Removes truncated files and all files of the same unit.
+// Removes the truncated files, and all files that are in the same unit as a truncated file.
 void RemoveTruncated(const std::vector<Finding>& findings, std::vector<TreeFile>& files) {
   std::set<std::string, std::less<>> paths;
   std::set<std::string, std::less<>> units;

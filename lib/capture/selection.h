@@ -14,11 +14,12 @@ namespace cachewarm::capture {
 
 // The files of a new bundle and the facts found in them.
 struct Selection {
-  std::vector<TreeFile> files;                 // by path
-  bool native = false;                         // holds host code of one CPU class
+  std::vector<TreeFile> files;                 // sorted by path
+  bool native = false;                         // a file holds host code of one CPU class
   std::vector<std::string> gpu_architectures;  // sorted, each once
   caches::StoredCompileTime compile_time;
-  // "path: reason" of the truncated files. They, and the files of the same unit, are left out.
+  // "path: reason" of each truncated file. These files, and the other files of their units, are not
+  // in `files`.
   std::vector<std::string> truncated;
 };
 
@@ -29,8 +30,8 @@ struct SelectionInput {
   int threads = bundle::DefaultThreads();
 };
 
-// Selects the complete ones of `files`. Reads every file. ABORTED if a file was removed or changed
-// since it was listed.
+// Returns the files of `files` that are not truncated, nor in a unit with a truncated file. Reads
+// every file. ABORTED if a file was removed or changed since it was listed.
 absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const SelectionInput& input);
 
 }  // namespace cachewarm::capture

@@ -38,7 +38,8 @@ class StableSource final : public bundle::Source {
   }
 
  private:
-  // Called with the last byte: a reader that knows the size does not read beyond it.
+  // Checks that the file is unchanged. Called with the last byte, not at the end of the file: a
+  // reader that knows the size does not read beyond it.
   absl::Status CheckStill() {
     CW_ASSIGN_OR_RETURN(const fs::FileStat now, fs::StatFile(file_));
     if (offset_ != expected_.bytes || !IsUnchanged(expected_, now)) {

@@ -20,13 +20,13 @@ struct TreeFile {
 };
 
 struct TreeListing {
-  std::vector<TreeFile> files;                 // by path
-  std::map<std::string, int64_t> left_behind;  // reason to number of files
+  std::vector<TreeFile> files;                 // sorted by path
+  std::map<std::string, int64_t> left_behind;  // number of files that are not captured, by reason
 };
 
 // Lists the files of a tree that `table` allows. `tree` is the root of a generation
-// ("inductor/...", "triton/..." below it). Links and special files are left behind.
-// RESOURCE_EXHAUSTED if the tree has more than 1,000,000 names or 64 levels.
+// ("inductor/...", "triton/..." below it). Links and special files are not captured; `left_behind`
+// counts them, too. RESOURCE_EXHAUSTED if the tree has more than 1,000,000 names or 64 levels.
 absl::StatusOr<TreeListing> ListTree(const fs::Dir& tree, const caches::CacheTable& table);
 
 }  // namespace cachewarm::capture

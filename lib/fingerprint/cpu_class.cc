@@ -35,7 +35,7 @@ std::set<std::string, std::less<>> Words(std::string_view text) {
   return words;
 }
 
-// The fields of one "processor" block, by the name before the colon.
+// The fields of one "processor" block of /proc/cpuinfo, by the name before the colon.
 using Block = std::map<std::string, std::string, std::less<>>;
 
 std::vector<Block> Blocks(std::string_view text) {
@@ -78,7 +78,8 @@ bool IsArm64(const Block& block) {
   return block.contains("CPU implementer") && block.contains("Features");
 }
 
-// Merges the processor blocks of one machine: names are collected, flags intersected.
+// Merges the processor blocks of one machine: collects all names, and keeps the flags that every
+// processor has.
 struct Merged {
   std::set<std::string> vendors;
   std::set<std::string> families;
@@ -119,7 +120,8 @@ bool HasAll(const CpuFacts& cpu, std::initializer_list<std::string_view> wanted)
   });
 }
 
-// x86-64 psABI 1.0 §3.1.1. The kernel calls SSE3 "pni" and LZCNT "abm", and omits OSXSAVE.
+// Returns the level: for x86-64 that of psABI 1.0 §3.1.1. The kernel calls SSE3 "pni" and LZCNT
+// "abm", and omits OSXSAVE.
 std::string_view Level(const CpuFacts& cpu) {
   if (cpu.architecture == "aarch64") {
     if (HasAll(cpu, {"sve2"})) {

@@ -10,7 +10,7 @@
 namespace cachewarm::fingerprint {
 
 // Properties of a processor that decide which machine code `-march=native` emits. `flags` holds
-// only names in NativeFlags, sorted, each once.
+// only names that NativeFlags() returns, sorted, each once.
 struct CpuFacts {
   std::string architecture;  // "x86_64" or "aarch64"
   std::string vendor;        // "amd", "intel", else as the kernel writes it; aarch64: "0x41"
@@ -21,9 +21,10 @@ struct CpuFacts {
   friend bool operator==(const CpuFacts&, const CpuFacts&) = default;
 };
 
-// Parses the text of /proc/cpuinfo (at most 16 MiB). If the processors of one machine differ, flags
-// are those that all of them have, and vendor, family and model name each kind once, sorted and
-// joined by "+". INVALID_ARGUMENT if it describes neither x86-64 nor aarch64.
+// Parses the text of /proc/cpuinfo (at most 16 MiB). If the processors of one machine differ,
+// `flags` are those that all of them have, and `vendor`, `family` and `model` each list the
+// different values, sorted and joined by "+". INVALID_ARGUMENT if the text describes neither x86-64
+// nor aarch64.
 absl::StatusOr<CpuFacts> ParseProcCpu(std::string_view text);
 
 // Returns the instruction-set flags that enter a CPU class, by their names in /proc/cpuinfo,
@@ -32,7 +33,7 @@ absl::StatusOr<CpuFacts> ParseProcCpu(std::string_view text);
 // and differ between hypervisors. Empty for an unknown architecture.
 const std::vector<std::string_view>& NativeFlags(std::string_view architecture);
 
-// Validates `facts`, drops flags that are not in NativeFlags and sorts the others.
+// Validates `facts`, drops flags that NativeFlags() does not return and sorts the others.
 // INVALID_ARGUMENT names the field.
 absl::StatusOr<CpuFacts> NormaliseCpu(CpuFacts facts);
 
@@ -42,7 +43,7 @@ absl::StatusOr<CpuFacts> NormaliseCpu(CpuFacts facts);
 // facts. `facts` must be normalised.
 std::string CpuClassOf(const CpuFacts& facts);
 
-// True for any text that CpuClassOf can return.
+// True if the text has the form of a CPU class that CpuClassOf returns.
 bool IsCpuClass(std::string_view text);
 
 }  // namespace cachewarm::fingerprint

@@ -10,7 +10,8 @@ bool IsNewer(const BundleFacts& a, const BundleFacts& b) {
   return std::tie(a.published, a.digest) > std::tie(b.published, b.digest);
 }
 
-// Scores how well a seed matches `wanted`. A better score wins over a newer bundle.
+// Returns how well a seed matches `wanted`. The seed with the highest score is chosen, and only
+// among equal ones the newest.
 int MatchScore(const BundleFacts& bundle, const KeyFactors& wanted) {
   return (bundle.factors.container == wanted.container ? 2 : 0) +
          (bundle.factors.devices == wanted.devices ? 1 : 0);

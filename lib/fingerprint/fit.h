@@ -20,16 +20,16 @@ struct BundleFacts {
   std::string digest;
 };
 
-// True if pods on a node of this GPU type and CPU class may read the bundle. No other function
-// decides this.
+// True if pods on a node of this GPU type and CPU class may read the bundle. All code uses this
+// function to decide that.
 bool FitsNode(const BundleFacts& bundle, std::string_view gpu_type, std::string_view cpu_class);
 
 // True if the bundle has the GPU type, image, device count and container of `wanted` and fits its
 // CPU class.
 bool Serves(const BundleFacts& bundle, const KeyFactors& wanted);
 
-// Returns the bundle that serves `wanted`: the newest of the same CPU class, else the newest
-// without native host code. Returns nullptr if there is none.
+// Returns the bundle to use for `wanted`, among those that serve it: the newest one of the same CPU
+// class, otherwise the newest one without native host code. Returns nullptr if there is none.
 const BundleFacts* ChooseBundle(const std::vector<BundleFacts>& bundles, const KeyFactors& wanted);
 
 // Returns the seed for a key without a bundle: the newest of one warmup's `bundles` that fits the

@@ -65,7 +65,7 @@ Parts PartsOf(const GpuDevice& device) {
   return parts;
 }
 
-// Joins `kinds` by "+" and truncates at a limit that no real machine reaches.
+// Joins `kinds` by "+" and truncates the result at a limit that no real machine reaches.
 std::string Join(const std::set<std::string>& kinds, size_t bytes_max) {
   std::string out = fmt::format("{}", fmt::join(kinds, "+"));
   out.resize(std::min(out.size(), bytes_max));
@@ -76,7 +76,7 @@ bool IsName(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), IsNameChar);
 }
 
-// "sm_90" or "sm_80+sm_90".
+// True for one or several architectures: "sm_90", "sm_80+sm_90".
 bool IsSm(std::string_view text) {
   constexpr std::string_view kPrefix = "sm_";
   while (text.starts_with(kPrefix)) {

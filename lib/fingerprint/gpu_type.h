@@ -28,9 +28,9 @@ inline constexpr std::string_view kCpuOnly = "cpu";
 // become "-".
 std::string GpuTypeOf(const GpuDevice& device);
 
-// Returns the type of a node: kCpuOnly without devices. For a mix of devices the type names every
-// kind once ("nvidia/a100-pcie-40gb+h100-pcie/sm_80+sm_90"): only nodes with an equal mix share a
-// bundle.
+// Returns the GPU type of a node: kCpuOnly without devices. If the devices differ, it names every
+// kind of device once ("nvidia/a100-pcie-40gb+h100-pcie/sm_80+sm_90"): only nodes with an equal mix
+// share a bundle.
 std::string GpuTypeOf(const std::vector<GpuDevice>& devices);
 
 // True for "cpu" and for texts of the form that GpuTypeOf returns, at most 253 bytes.

@@ -6,8 +6,8 @@
 namespace cachewarm::fingerprint {
 namespace {
 
-// A change of a list changes every CPU class and thus every key: nodes compile once again. Names of
-// arch/x86/include/asm/cpufeatures.h, in byte order.
+// A change of one of these lists changes CPU classes and thus keys: nodes compile once again. Names
+// of arch/x86/include/asm/cpufeatures.h, in byte order.
 constexpr std::string_view kX86 =
     "3dnowprefetch abm adx aes amx_bf16 amx_complex amx_fp16 amx_int8 amx_tile avx avx10 "
     "avx2 avx512_4fmaps avx512_4vnniw avx512_bf16 avx512_bitalg avx512_fp16 avx512_vbmi2 "

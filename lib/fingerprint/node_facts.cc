@@ -21,7 +21,7 @@ constexpr size_t kFlagsMax = 512;
 absl::Status CheckMembers(const codec::Json& object, std::string_view path,
                           std::initializer_list<std::string_view> known) {
   if (!object.is_object()) {
-    return absl::OkStatus();  // the reader reports it
+    return absl::OkStatus();  // not an object: the reader reports that
   }
   for (const auto& [name, value] : object.items()) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {

@@ -17,7 +17,7 @@ struct NodeFacts {
   std::string gpu_type{kCpuOnly};
   std::string cpu_class;
   std::string driver_version;  // empty without a GPU
-  int device_count = 0;        // devices (MIG: instances) of the node, not of a pod
+  int device_count = 0;        // devices (with MIG: instances) of the whole node, not of a pod
   CpuFacts cpu;                // empty if only the class was declared
   std::string gpu_source;      // "nvml", "cuda", "none" or "file"
   std::string cpu_source;      // "proc" or "file"
@@ -25,7 +25,7 @@ struct NodeFacts {
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 
-// The file given by --node-facts. Facts that it omits are probed.
+// The content of the file given by --node-facts. Facts that it omits are probed.
 struct DeclaredFacts {
   std::optional<std::string> gpu_type;
   std::optional<std::string> cpu_class;
@@ -44,7 +44,7 @@ struct DeclaredFacts {
 // INVALID_ARGUMENT names the field: it is unknown or malformed, or excluded by another field.
 absl::StatusOr<DeclaredFacts> ParseDeclaredFacts(std::string_view text);
 
-// Returns `probed`, with the declared facts in place of probed ones.
+// Returns the declared facts, and the probed ones where none are declared.
 NodeFacts Combine(const DeclaredFacts& declared, const NodeFacts& probed);
 
 // Encodes {"gpuType","cpuClass","driverVersion","deviceCount","cpu":{...},"gpuSource","cpuSource"}

@@ -22,7 +22,8 @@ absl::Status ChangeMode(const Fd& file, mode_t mode, const std::string& name) {
   return ::fchmod(file.get(), mode) == 0 ? absl::OkStatus() : ErrnoStatus(errno, name);
 }
 
-// For fchmod and fchown, which fail for O_PATH. O_NONBLOCK avoids blocking on a FIFO.
+// Flags to open a name for fchmod and fchown, which fail for an O_PATH descriptor. O_NONBLOCK
+// avoids blocking on a FIFO.
 constexpr int kOpenForChange = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY;
 
 absl::Status RenameWith(const Dir& dir, std::string_view from, std::string_view to,

@@ -18,7 +18,7 @@ enum class FileType { kFile, kDirectory, kSymlink, kOther };
 // The result of lstat(2). Times are nanoseconds since 1970 UTC.
 struct FileStat {
   FileType type = FileType::kOther;
-  mode_t mode = 0;  // permission bits only, 07777
+  mode_t mode = 0;  // only the bits of 07777, without the file type
   uid_t uid = 0;
   gid_t gid = 0;
   int64_t bytes = 0;
@@ -38,13 +38,13 @@ struct FileStat {
 // ErrnoStatus(). Thread-safe; owns one file descriptor.
 class Dir {
  public:
-  // Opens a directory. Follows links in `path`, which must be trusted.
+  // Opens a directory. Follows links in `path`, which must come from a trusted source.
   static absl::StatusOr<Dir> Open(const std::string& path);
-  // Creates the missing parts of `path` with `mode` first.
+  // As Open(), but first creates the missing directories of `path` with `mode`.
   static absl::StatusOr<Dir> OpenOrMake(const std::string& path, mode_t mode);
 
   int fd() const { return fd_.get(); }
-  // Returns the path by which it was opened, for messages.
+  // Returns the path with which the directory was opened, for messages.
   const std::string& name() const { return name_; }
 
   absl::StatusOr<Dir> OpenDir(std::string_view path) const;
@@ -53,35 +53,38 @@ class Dir {
   // Creates a file and opens it for writing. ALREADY_EXISTS if anything has that name.
   absl::StatusOr<Fd> CreateFile(std::string_view path, mode_t mode) const;
 
-  // Describes the name itself; does not follow a link. NOT_FOUND if it does not exist.
+  // Describes the object with this name; for a symbolic link the link itself. NOT_FOUND if it does
+  // not exist.
   absl::StatusOr<FileStat> Stat(std::string_view path) const;
-  // Returns false also if a parent directory does not exist.
+  // Returns true if anything has this name. Returns false also if a parent directory does not
+  // exist.
   absl::StatusOr<bool> Exists(std::string_view path) const;
   // Returns the target of a symbolic link.
   absl::StatusOr<std::string> ReadLink(std::string_view path) const;
 
   // Creates a directory. ALREADY_EXISTS if anything has that name.
   absl::Status MakeDir(std::string_view path, mode_t mode) const;
-  // Creates every missing part with `mode`; existing directories are unchanged.
+  // Creates `path` and its missing parents with `mode`; existing directories are unchanged.
   absl::Status MakeDirs(std::string_view path, mode_t mode) const;
   // Changes mode or owner of a file or directory. PERMISSION_DENIED for a link.
   absl::Status SetMode(std::string_view path, mode_t mode) const;
   absl::Status SetOwner(std::string_view path, uid_t uid, gid_t gid) const;
 
   // Creates a hard link `to` below `to_dir` to the file `from` (linkat(2)). ALREADY_EXISTS if the
-  // name exists. A symbolic link is linked itself: check the type of the result.
+  // name exists. If `from` is a symbolic link, the new name refers to that link: check the type of
+  // the result.
   absl::Status LinkTo(std::string_view from, const Dir& to_dir, std::string_view to) const;
 
-  // Renames, replacing `to` if it exists (rename(2)).
+  // Renames `from` to `to` and replaces `to` if it exists (rename(2)).
   absl::Status Rename(std::string_view from, std::string_view to) const;
-  // Renames. ALREADY_EXISTS if `to` exists.
+  // As Rename(), but ALREADY_EXISTS if `to` exists.
   absl::Status RenameNew(std::string_view from, std::string_view to) const;
   // Swaps two existing names atomically.
   absl::Status Exchange(std::string_view a, std::string_view b) const;
   // Removes a file, link or empty directory. OK if it does not exist.
   absl::Status Remove(std::string_view path) const;
 
-  // Makes the names in this directory, or in `path` below it, durable (fsync(2)).
+  // Makes the names in this directory durable, or with `path` those in that directory (fsync(2)).
   absl::Status Sync(std::string_view path = "") const;
   // Makes everything written to this file system durable (syncfs(2)).
   absl::Status SyncFileSystem() const;

@@ -23,8 +23,9 @@ namespace {
 constexpr size_t kReadBytes = 64U << 10U;
 constexpr int kNamesMax = 10'000;
 
-// Returns a temporary name in the directory of `path`. The process id separates processes; the
-// number separates writers of one process and files left by a crash. O_EXCL resolves conflicts.
+// Returns a temporary name in the directory of `path`. The process id in it separates processes;
+// the number separates writers of one process and files left by a crash. O_EXCL resolves remaining
+// conflicts.
 std::string TemporaryName(std::string_view path, int number) {
   const size_t slash = path.rfind('/');
   const std::string_view folder =
@@ -37,7 +38,8 @@ std::string_view FolderOf(std::string_view path) {
   return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
 }
 
-// Calls `make` with temporary names until one does not exist yet, and returns that name.
+// Calls `make` with one temporary name after the other until it creates one that did not exist, and
+// returns that name.
 template <typename Make>
 absl::StatusOr<std::string> CreateTemporary(std::string_view path, const Make& make) {
   for (int number = 0; number < kNamesMax; ++number) {

@@ -13,14 +13,16 @@
 namespace cachewarm::fs {
 
 // Takes an exclusive flock(2) on an open file, held until all copies of the descriptor are closed
-// or the process ends. Returns false if the file is locked.
+// or the process ends. Returns false if another descriptor holds the lock.
 absl::StatusOr<bool> TryLock(const Fd& file);
-// Opens and locks an existing file; nullopt if it is locked. Opens it for writing if permitted,
-// because NFS grants exclusive locks only on such files.
+// Opens an existing file, takes the same lock and returns the descriptor; nullopt if another
+// descriptor holds the lock. Opens the file for writing if permitted, because NFS grants exclusive
+// locks only on such files.
 absl::StatusOr<std::optional<Fd>> TryLock(const Dir& dir, std::string_view path);
 
-// Opens or creates `path` and waits for its lock. CANCELLED after `stop`, DEADLINE_EXCEEDED after
-// `timeout`. The file is never removed: otherwise two processes could hold the lock.
+// Arguments of Lock(), which opens or creates `path` and waits for its lock. CANCELLED after
+// `stop`, DEADLINE_EXCEEDED after `timeout`. The file is never removed: otherwise two processes
+// could hold the lock.
 struct LockWait {
   const Clock& clock;
   Duration timeout{30'000};

@@ -11,7 +11,7 @@
 #include "lib/fs/dir.h"
 #include "lib/fs/fd.h"
 
-// Inside lib/fs only.
+// For use inside lib/fs only.
 namespace cachewarm::fs {
 
 // Calls openat2(2) below `dir` with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS.
@@ -31,7 +31,7 @@ class Parent {
       : dir_(&dir), opened_(std::move(opened)), name_(std::move(name)) {}
 
   const Dir* dir_;
-  Fd opened_;  // none if the parent is `dir_` itself
+  Fd opened_;  // holds no descriptor if the parent is `dir_` itself
   std::string name_;
 };
 

@@ -33,7 +33,8 @@ absl::Status LimitExceeded(const WalkLimits& limits, const std::string& path) {
 // Returns the names in an open directory, in byte order. RESOURCE_EXHAUSTED above `names_max`.
 absl::StatusOr<std::vector<std::string>> NamesIn(int fd, int64_t names_max,
                                                  const std::string& path) {
-  // Open a separate descriptor: closedir closes it, and its read position is not shared.
+  // Open the directory a second time: closedir closes this descriptor, and its read position is not
+  // shared with `fd`.
   Fd own(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!own.ok()) {
     return ErrnoStatus(errno, path);
@@ -67,7 +68,8 @@ Fd OpenChild(int fd, const std::string& name) {
   return Fd(::openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// True if another process removed or replaced the name during the walk, which is not an error.
+// True if the error shows that another process removed or replaced the name during the walk, which
+// the walk does not report.
 bool IsVanished(int error) {
   return error == ENOENT || error == ENOTDIR || error == ELOOP;
 }
@@ -155,7 +157,8 @@ class Remover {
       return absl::FailedPreconditionError(
           fmt::format("{}: another file system is mounted there; unmount it first", path));
     }
-    // Needed only by an unprivileged owner of a 0555 directory. If it fails, unlinkat reports why.
+    // Makes the directory writable. Needed only by an unprivileged owner of a 0555 directory. If it
+    // fails, unlinkat reports why.
     static_cast<void>(::fchmod(child.get(), 0700));
     CW_RETURN_IF_ERROR(Directory(child.get(), path, depth + 1));
     if (::unlinkat(fd, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {

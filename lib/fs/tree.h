@@ -18,7 +18,7 @@ struct WalkLimits {
 };
 
 struct WalkEntry {
-  std::string path;  // below the walked directory, e.g. "inductor/ab/x.py"
+  std::string path;  // relative to the walked directory, e.g. "inductor/ab/x.py"
   FileStat stat;
 };
 
@@ -31,24 +31,24 @@ absl::Status Walk(const Dir& dir, std::string_view path, const WalkLimits& limit
                   const std::function<WalkNext(const WalkEntry&)>& visit);
 
 // Removes `path` and everything below it, without following links. OK if it does not exist. Makes
-// read-only directories writable first. RESOURCE_EXHAUSTED above `limits` and FAILED_PRECONDITION
-// at a mounted file system: a part of the tree has been removed then.
+// read-only directories writable first. RESOURCE_EXHAUSTED above `limits`, and FAILED_PRECONDITION
+// at a mounted file system; in both cases a part of the tree has been removed already.
 absl::Status RemoveTree(const Dir& dir, std::string_view path, const WalkLimits& limits = {});
 
 struct TreeUsage {
   int64_t files = 0;
-  int64_t bytes = 0;            // sum of the sizes
-  int64_t allocated_bytes = 0;  // disk usage
+  int64_t bytes = 0;            // sum of the file sizes
+  int64_t allocated_bytes = 0;  // disk usage, including directories and links
 };
 
-// Sums up the files below `path`. Directories and links count only as allocated bytes.
+// Sums up the files below `path`. Directories and links count only in allocated_bytes.
 absl::StatusOr<TreeUsage> MeasureTree(const Dir& dir, std::string_view path,
                                       const WalkLimits& limits = {});
 
 // The state of a file system (statvfs(3)).
 struct Space {
   int64_t total_bytes = 0;
-  int64_t free_bytes = 0;  // for unprivileged writers
+  int64_t free_bytes = 0;  // available to unprivileged writers
   bool read_only = false;
   bool no_exec = false;
 };
