@@ -124,7 +124,7 @@ Decision Create(const AnnotationRequest& request) {
 
 Decision NameConflict(const AnnotationRequest& request) {
   if (IsOrphan(request)) {
-    return {};  // its deletion triggers another reconcile
+    return {};  // the deletion of the orphan triggers another reconcile
   }
   return {.problems = {
               Warning(reason::kWarmupNameTaken,

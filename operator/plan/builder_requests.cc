@@ -17,8 +17,9 @@ bool FollowBuildRequests(PlanContext& context, const PodView& pod, BuilderStatus
       std::find_if(context.in.build_requests.begin(), context.in.build_requests.end(),
                    [&](const BuildRequestsState& each) { return each.pod_uid == builder.pod_uid; });
   const bool has_begun = begun != context.in.build_requests.end();
-  // The server accepts requests once its containers are ready; its pod then has an address. While
-  // it compiles it may fail its probe, so requests that were begun continue.
+  // The server in the builder's pod accepts requests once the pod's containers are ready; the pod
+  // then has an IP. While the server compiles, its readiness probe may fail, so requests that have
+  // begun continue.
   if (!has_begun && (!pod.pod->containers_ready || pod.pod->ip.empty())) {
     return false;
   }

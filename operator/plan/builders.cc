@@ -59,8 +59,8 @@ std::string HashSettings(const api::WarmupSpec& spec) {
 }
 
 // True if the attempts start from 1 again: the settings changed since the last build, or a pod of a
-// new revision was created after that build was elected. Pods of an older revision do not count, or
-// two revisions would alternate.
+// new revision was created after the builder of that build was elected. Pods of an older revision
+// do not count, because two revisions would otherwise alternate.
 bool ShouldResetAttempts(const PlanContext& context, const BuilderStatus& last,
                          const BuildTrigger& trigger) {
   const bool other_settings =
@@ -110,7 +110,8 @@ BuilderStatus& StartBuild(PlanContext& context, const LiveKey& key, const BuildT
 
 // ---- first pods ---------------------------------------------------------------------------------
 
-// Returns running pods that started with the bundle on the node and compiled nevertheless.
+// Returns the running pods of `key`, except the last builder, that compiled although `bundle` was
+// on their node when they started.
 std::vector<const PodView*> PodsThatMissed(const PlanContext& context, const LiveKey& key,
                                            const api::BundleStatus& bundle) {
   const BuilderStatus* last = FindBuilder(context.out.status, key.key);
@@ -232,7 +233,7 @@ void FollowCandidate(PlanContext& context, const LiveKey& key, BuilderStatus& bu
         fmt::format("pod {} was deleted or ended before its container started", builder.pod_name));
     return;
   }
-  if (pod->held) {  // its release has not been written yet
+  if (pod->held) {  // still held: its release was planned but not yet executed
     context.builder_candidates.push_back({.pod = static_cast<size_t>(pod - context.pods.data()),
                                           .target = key.target,
                                           .has_capacity = ReserveCapacity(context, key, *pod)});
@@ -281,8 +282,8 @@ void Follow(PlanContext& context, BuilderStatus& builder) {
   }
 }
 
-// Ends builder Jobs, which occupy devices and builder slots of the cluster. Builders that are pods
-// of the workload continue.
+// Fails all builds by Jobs, because Jobs occupy devices and builder slots of the cluster. Builds by
+// pods of the workload continue.
 void FailRunningJobs(PlanContext& context) {
   for (BuilderStatus& builder : context.out.status.builders) {
     if (IsRunning(builder) && !builder.job.empty()) {

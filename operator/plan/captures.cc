@@ -97,7 +97,8 @@ std::optional<Failure> CheckDeadline(PlanContext& context, const CaptureHandshak
                              builder.pod_name, seconds)};
 }
 
-// Publishing is retried by the agent; every other failure is final.
+// Returns the failure that the agent reported if it is final. The agent retries publishing; every
+// other failure is final.
 std::optional<Failure> CheckAnswer(const CaptureHandshake& handshake) {
   if (handshake.answer == nullptr || handshake.answer->state != CaptureState::kFailed ||
       handshake.answer->reason == reason::kPublishFailed) {

@@ -19,7 +19,8 @@ constexpr size_t kRunAsMax = 8;
 constexpr Duration kSlotRecheck = std::chrono::seconds(5);
 constexpr Duration kFullNodeRecheck = std::chrono::seconds(60);
 
-// The template's run-as first, then those of live pods that still use another one.
+// Returns the names of the directories to prepare: the template's run-as first, then those of live
+// pods that still use another one.
 std::vector<std::string> RunAsNames(const PlanContext& context) {
   std::vector<std::string> out;
   const auto add = [&](const std::string& name) {
@@ -56,8 +57,9 @@ std::vector<size_t> FindNodesToFetch(const PlanContext& context, const Wanted& w
   return out;
 }
 
-// Applies the schema's list limits: removes the oldest entries first, bundles without nodes before
-// others.
+// Limits status.bundles and status.builders to the lengths that the schema allows: removes the
+// oldest entries first, but bundles that no node should hold before other bundles, and ended builds
+// before running ones.
 void Prune(PlanContext& context) {
   auto& bundles = context.out.status.bundles;
   while (bundles.size() > kBundlesMax) {

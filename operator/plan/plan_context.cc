@@ -16,8 +16,9 @@ namespace {
 constexpr size_t kMessageBytesMax = 1024;
 constexpr Duration kReadyWithoutProbe = std::chrono::seconds(60);
 
-// status.bundles does not store device count and container: the template's are used if they give
-// the bundle's key.
+// Returns the key factors of a bundle. status.bundles does not store device count and container:
+// they are the template's, or those of another key in use, if these give the bundle's key; else -1
+// and "".
 api::KeyFactors FactorsOf(const PlanContext& context, const api::BundleStatus& bundle) {
   api::KeyFactors factors{.gpu_type = bundle.gpu_type,
                           .cpu_class = bundle.cpu_class,
@@ -207,7 +208,8 @@ std::string HostPath(const PlanContext& context, std::string_view run_as) {
 
 namespace {
 
-// compile.overrides may add or remove the probe of a builder Job's pod.
+// True if the container has a readiness probe. compile.overrides may add or remove that of a
+// builder Job's pod.
 bool HasReadinessProbe(const PlanContext& context, const PodView& view) {
   const codec::Json* own =
       view.of_job && view.pod->object != nullptr
@@ -223,7 +225,7 @@ bool Runs(const PodView& view) {
          view.container->started_time != WallTime{};
 }
 
-// The container must be running.
+// Returns when a container without a readiness probe counts as ready. It must be running.
 WallTime AssumedReady(const PodView& view) {
   return view.container->started_time + kReadyWithoutProbe;
 }
@@ -280,8 +282,8 @@ WallTime ReadyAt(const PlanContext& context, const PodView& view) {
   if (view.container == nullptr) {
     return {};
   }
-  // Only for pods of Jobs does the exit count as ready. Other pods that run to completion may run
-  // for days, and a builder Job only needs its cache to be complete.
+  // Only pods of a Job or CronJob become ready by their exit alone. Other pods that run to
+  // completion may run for days, and a builder Job only needs its cache to be complete.
   const bool is_to_end = RunsToCompletion(context.in.workload.kind) && !view.of_job;
   if (HasSucceeded(view)) {
     const bool by_its_end = is_to_end || HasReadinessProbe(context, view);

@@ -31,8 +31,8 @@ constexpr api::StartResult kStartResults[] = {
     api::StartResult::kPartial, api::StartResult::kMiss,   api::StartResult::kInert,
     api::StartResult::kHollow,  api::StartResult::kUnknown};
 
-// Takes the template from the newest pod that matches the selector. If all pods have ended, as
-// between two runs of a Job, takes it from the newest that succeeded.
+// Returns the template, taken from the newest pod that matches the selector. If all pods have
+// ended, as between two runs of a Job, takes it from the newest that succeeded.
 std::shared_ptr<const Json> LearnTemplate(const Snapshot& in) {
   const auto age = [](const api::Pod& pod) {
     return std::tuple(pod.phase != "Succeeded", pod.meta.created, std::string_view(pod.meta.uid));
@@ -113,7 +113,8 @@ std::string MountedRunAs(const PlanContext& context, const Json& object) {
   return at == std::string::npos ? "" : text.substr(at + volume_path.size());
 }
 
-// Reads the newest samples first, then the pod's annotation, which outlives them.
+// Returns the result of the pod's first start if it was counted. Looks into status.starts.recent
+// first, then at the pod's annotation, which exists longer.
 std::optional<api::StartResult> CountedAs(const PlanContext& context, const api::Pod& pod) {
   for (const api::StartSample& sample : context.in.warmup.status.starts.recent) {
     if (sample.pod_uid == pod.meta.uid) {
@@ -137,8 +138,8 @@ std::optional<api::StartResult> CountedAs(const PlanContext& context, const api:
              : std::optional(api::StartResult::kUnknown);
 }
 
-// A server that is never restarted, such as a bare pod, is distinguished from a run-to-completion
-// pod by its readiness probe; pods of a RayCluster serve without one.
+// True if the pod exits when its work is done. A server that is never restarted, such as a bare
+// pod, is recognized by its readiness probe; pods of a RayCluster serve without one.
 bool RunsToCompletion(const PlanContext& context, const PodView& view, const Json& container) {
   const WorkloadKind kind = context.in.workload.kind;
   // Pods of a builder Job are never restarted, so the template's restart policy decides.
@@ -177,7 +178,8 @@ PodView ReadPod(const PlanContext& context, const std::shared_ptr<const api::Pod
   return view;
 }
 
-// Reads each distinct shape once: held pods of one template share it.
+// Sets the shapes of held pods. Reads each distinct shape once, because held pods of one template
+// share it.
 void ReadShapes(PlanContext& context) {
   std::map<std::string, std::shared_ptr<const PodShape>> shapes;
   for (PodView& pod : context.pods) {

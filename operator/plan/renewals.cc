@@ -24,7 +24,7 @@ bool IsAbout(const std::string& memory, const std::string& uid) {
   return memory.starts_with(uid + ":");
 }
 
-// Drops the crashes of deleted pods.
+// Removes the crashes of deleted pods from entry.renewed_for.
 void Forget(const PlanContext& context, std::vector<std::string>& memory) {
   std::erase_if(memory, [&](const std::string& each) {
     return FindPod(context, each.substr(0, each.rfind(':'))) == nullptr;

@@ -20,9 +20,9 @@ namespace {
 
 // Time that an agent has to report its evidence; a pod without evidence then counts as `unknown`.
 constexpr Duration kEvidenceWait = std::chrono::seconds(90);
-constexpr size_t kCountedPerPlan = 32;  // bounded so that the ring and the annotations keep up
+constexpr size_t kCountedPerPlan = 32;  // so that results are annotated before `recent` drops them
 constexpr size_t kCountedMax = 256;
-constexpr size_t kWindowsMax = 64;       // per node
+constexpr size_t kWindowsMax = 64;       // observed starts per node
 constexpr size_t kQuotedBytesMax = 253;  // longest quoted annotation value: a DNS subdomain
 
 struct FirstStart {
@@ -52,9 +52,9 @@ bool ShouldExplainSkippedPods(const PlanContext& context, const PodView& pod) {
           !pod.of_other_warmup);
 }
 
-// True if the pod was created without injection although the warmup's decision about injecting was
-// older than the pod: the admission policy had not seen the warmup yet, the pod cannot be injected,
-// or injection is suspended. Such pods start cold and are not waited for.
+// True if the pod was created without the cache after the warmup's present decision about
+// injection: the admission policy had not seen the warmup yet, the pod cannot be injected, or
+// injection is suspended. Such pods start cold and are not waited for.
 bool IsInjectionSkipped(const PlanContext& context, const PodView& pod) {
   const api::Condition* ready = api::FindCondition(context.in.warmup.status.conditions, "Ready");
   const char* said = context.acceptance.inject ? "True" : "False";
@@ -63,7 +63,8 @@ bool IsInjectionSkipped(const PlanContext& context, const PodView& pod) {
          pod.pod->meta.created >= ready->last_transition_time;
 }
 
-// Returns pods whose first start runs, or has ended and is not counted yet; sorted by ready time.
+// Returns the first starts that are in progress, or have ended and are not counted yet; sorted by
+// ready time.
 std::vector<FirstStart> FindStarts(const PlanContext& context) {
   std::vector<FirstStart> out;
   for (const PodView& pod : context.pods) {
@@ -94,7 +95,7 @@ bool IsBuilder(const PlanContext& context, const PodView& pod) {
          });
 }
 
-// True if the node had the bundle when the pod started; a pod that started earlier could not hit.
+// True if the node had the bundle when the pod started; otherwise the start could not be a hit.
 bool HadBundle(const PlanContext& context, const FirstStart& start) {
   const NodeState& node = context.nodes[start.node];
   const LiveKey* key = FindKey(context, node.target, start.pod->factors);
@@ -129,8 +130,8 @@ StartSample Measure(const PlanContext& context, const FirstStart& start) {
       .gpu_type = node.cache == nullptr ? std::string() : node.cache->status.node.gpu_type,
       .result = ClassifyStart(context, start),
       .hold_seconds = api::gate::HeldSecondsOf(*pod.pod)};
-  // Without a readiness probe, Ready does not measure the engine's start; after a restart it does
-  // not measure the first one.
+  // Ready measures the first start of the engine only if there is a readiness probe and the
+  // container was not restarted.
   if (context.pod_template.has_readiness_probe && pod.container->restarts == 0) {
     out.start_seconds =
         std::max(0.0, std::chrono::duration<double>(start.ready - start.started).count());
@@ -183,7 +184,8 @@ void CountStart(PlanContext& context, const FirstStart& start) {
   }
 }
 
-// Annotates each counted pod with its result, so that the result outlives the ring of samples.
+// Annotates each counted pod with its result, which remains there after status.starts.recent has
+// dropped it.
 void Annotate(PlanContext& context) {
   for (const StartSample& sample : context.out.status.starts.recent) {
     const PodView* pod = FindPod(context, sample.pod_uid);

@@ -64,7 +64,7 @@ std::vector<std::string> WarmRevisions(const PlanContext& context) {
       out.push_back(revision);
     }
   }
-  // Keep revisions that still have pods first.
+  // Put revisions that still have pods first, so that the limit removes others.
   std::stable_partition(out.begin(), out.end(),
                         [&](const std::string& each) { return factors.contains(each); });
   out.resize(std::min(out.size(), kWarmRevisionsMax));
@@ -199,7 +199,8 @@ api::ConditionUpdate EvaluateDegraded(const PlanContext& context) {
   return {.holds = false, .reason = std::string(reason::kHealthy), .message = "no problem found"};
 }
 
-// Ready does not wait for a compile: its message says so while the warmup is not warm.
+// Returns the condition Ready. It may be True before the warmup is warm; its message then adds that
+// the warmup is not warm yet.
 api::ConditionUpdate EvaluateReady(const PlanContext& context, const api::ConditionUpdate& warm) {
   api::ConditionUpdate ready = context.acceptance.ready;
   if (!ready.holds) {
@@ -222,7 +223,7 @@ void UpdateCondition(PlanContext& context, std::string_view type,
   const bool same = before != nullptr && before->reason == verdict.reason &&
                     before->status == (verdict.holds ? "True" : "False");
   api::SetCondition(conditions, type, verdict, context.in.warmup.generation, context.stamp());
-  // A condition that is healthy from the start is no transition.
+  // A condition whose first reason is Healthy has not changed and gets no event.
   const bool changed = !same && !(before == nullptr && verdict.reason == reason::kHealthy);
   if (changed) {
     const bool good = verdict.holds != (type == "Degraded");
@@ -242,8 +243,8 @@ std::string SavedText(const api::Starts& starts) {
   return (net < 0 && whole.count() > 0 ? "-" : "") + FormatDuration(whole);
 }
 
-// Label and status change together; a deleted warmup keeps injecting until its finalizer is
-// removed.
+// Plans the change of the inject label, in the same plan as that of the status. Applies to a
+// deleted warmup too, which would otherwise inject until its finalizer is removed.
 void SetLabel(PlanContext& context) {
   const auto& labels = context.in.warmup.labels;
   const auto label = labels.find(std::string(api::kInjectLabel));

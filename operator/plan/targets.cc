@@ -31,7 +31,8 @@ bool IsPossible(const PlanContext& context, const api::Node& node) {
          Covers(node.allocatable, shape.requests);
 }
 
-// "nvidia/h100-80gb-hbm3" matches every type below it.
+// True if `gpu_types` is empty or selects `type`: the entry "nvidia/h100-80gb-hbm3" also selects
+// every type that begins with "nvidia/h100-80gb-hbm3/".
 bool IsListed(const std::vector<std::string>& gpu_types, const std::string& type) {
   return gpu_types.empty() ||
          std::any_of(gpu_types.begin(), gpu_types.end(), [&](const std::string& each) {

@@ -16,12 +16,13 @@ using codec::Json;
 
 namespace {
 
-// Invalid as a warmup's name, so the policy's condition `first` skips the pod.
+// Value of kWarmupAnnotation that is no valid warmup name, so that the condition `first` of the
+// admission policy skips the pod.
 constexpr std::string_view kUnmatchedWarmup = "-";
 
-// Removes members that a template learnt from a pod has only in part, because the operator stores
-// only some of a pod's fields. The API server would reject both pods, so the dry run would prove
-// nothing.
+// Removes members that are incomplete in a template learnt from a pod, because the operator stores
+// only some of a pod's fields. With them the API server would reject both pods of the dry run,
+// which would prove nothing.
 void DropIncompleteFields(Json& spec) {
   for (const char* list : {"containers", "initContainers"}) {
     if (!spec.contains(list) || !spec[list].is_array()) {

@@ -54,7 +54,8 @@ void AddMount(Json& pod_spec, const Mount& mount) {
     volumes.push_back(volume);
   }
   Json& mounts = MakeList(*container, "volumeMounts");
-  // Compares paths, as the API server merges mounts: a user may mount the volume elsewhere.
+  // Compare mount paths, as the API server does when it merges mounts: a user may also mount the
+  // volume at another path.
   if (std::none_of(mounts.begin(), mounts.end(), [](const Json& present) {
         return Text(present, "mountPath") == api::kMountPath;
       })) {

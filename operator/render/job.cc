@@ -24,8 +24,8 @@ namespace {
 
 constexpr size_t kNameBytesMax = 63;
 constexpr size_t kKeyLabelBytes = 32;
-// Termination grace period of a builder: it serves no traffic, and another pod may wait for its
-// devices.
+// Longest termination grace period of a builder: it serves no traffic, and another pod may wait for
+// its devices.
 constexpr int64_t kGraceSecondsMax = 5;
 constexpr int64_t kDefaultGraceSeconds = 30;
 
@@ -215,7 +215,7 @@ absl::StatusOr<Json> WithOverrides(const Json& pod_template, const Json* overrid
 
 namespace {
 
-// Includes init containers, because sidecars run beside the others.
+// Returns all containers, with the init containers, because sidecars run beside the others.
 std::vector<const Json*> ContainersOf(const Json& spec) {
   std::vector<const Json*> out;
   for (const char* list : {"containers", "initContainers"}) {

@@ -46,7 +46,7 @@ bool Holds(const std::vector<Json>& all, const Json& one) {
   return std::find(all.begin(), all.end(), one) != all.end();
 }
 
-// References of one container, or of all containers of a pod.
+// Objects and hosts that one container, or all containers of a pod, refer to.
 struct References {
   std::vector<Json> mounts;  // without mountPath: the location of a mount gives no privilege
   std::vector<Json> devices;

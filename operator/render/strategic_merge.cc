@@ -52,7 +52,7 @@ absl::Status InvalidPatch(const std::string& path, std::string_view problem) {
   return absl::InvalidArgumentError(fmt::format("{}: {}", path, problem));
 }
 
-// Returns "replace", "delete", or "" if the object has no directive.
+// Returns the object's directive "$patch": "replace", "delete", or "" if it has none.
 absl::StatusOr<std::string> DirectiveOf(const Json& patch, const std::string& path) {
   const auto found = patch.find(kPatch);
   if (found == patch.end()) {
@@ -66,7 +66,7 @@ absl::StatusOr<std::string> DirectiveOf(const Json& patch, const std::string& pa
 
 absl::Status MergeObject(Json& target, const Json& patch, const std::string& path);
 
-// Applies a patch to an absent value; strips `$patch` directives from the result.
+// Returns the result of a patch applied to an absent value, without the `$patch` directives.
 absl::StatusOr<Json> ApplyToAbsent(const Json& patch, const std::string& path) {
   Json made = Json::object();
   CW_RETURN_IF_ERROR(MergeObject(made, patch, path));

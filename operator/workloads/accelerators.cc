@@ -14,7 +14,8 @@ namespace {
 using codec::Json;
 using kube::At;
 
-// `pod` is a PodSpec or another object with containers and initContainers.
+// True if a container of `pod` requests an accelerator. `pod` is a PodSpec or another object with
+// containers and initContainers.
 bool PodRequests(const Json* pod) {
   if (pod == nullptr) {
     return false;
@@ -41,8 +42,8 @@ bool AnyGroupRequests(const Json& workload) {
                      [](const Json& group) { return TemplateRequests(At(group, {"template"})); });
 }
 
-// The predictor of an InferenceService is a PodSpec with one more member, a container named "model"
-// or after the framework.
+// True if the predictor of an InferenceService requests an accelerator. The predictor is a PodSpec
+// with one more member, a container named "model" or after the framework.
 bool PredictorRequests(const Json& workload) {
   const Json* predictor = At(workload, {"spec", "predictor"});
   if (predictor == nullptr || !predictor->is_object()) {

@@ -23,8 +23,8 @@ using Labels = std::map<std::string, std::string>;
 constexpr std::array<std::string_view, 4> kRecommendedLabels = {
     "app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component",
     "app.kubernetes.io/part-of"};
-// Set by controllers although they have no prefix. The last two: Kubeflow's training operator
-// before v1.4.
+// Labels that controllers set, although their names have no prefix such as "kubernetes.io/". The
+// last two come from Kubeflow's training operator before v1.4.
 constexpr std::array<std::string_view, 8> kControllerLabels = {"controller-revision-hash",
                                                                "controller-uid",
                                                                "job-name",
@@ -79,7 +79,8 @@ std::string NameFor(const Labels& labels) {
   return fmt::format("{}-{}", Stem(labels), DigestOf(codec::DumpJson(Json(labels))).Short());
 }
 
-// True if a supported workload owns the pod, or a kind whose pods are never warmed.
+// True if the pod is owned by a supported workload or by a kind whose pods never get a cache, or
+// belongs to a builder Job.
 bool IsManaged(const Json& pod) {
   const kube::Owner owner = kube::ControllerOf(pod);
   if (owner.kind == "DaemonSet" || owner.kind == "Node") {

@@ -15,8 +15,8 @@ namespace reason = api::reason;
 
 namespace {
 
-// The first crash gets a fresh tree (renewals.cc); a second crash shows that the tree was not the
-// cause.
+// Number of crashes before Ready at which injection is suspended. After the first crash the pod
+// gets a fresh tree (renewals.cc); a second one shows that the tree was not the cause.
 constexpr int kCrashesMax = 2;
 
 // True if the pod was created before the last suspension ended, so that its failure is already
@@ -26,7 +26,8 @@ bool PredatesRetry(const PlanContext& context, const PodView& pod) {
   return suspension && pod.pod->meta.created <= suspension->resumed_time;
 }
 
-// Container runtimes name the path of a failed mount: "failed to mkdir /var/lib/...".
+// True if the container does not start because of the cache path. Container runtimes name the path
+// of a failed mount: "failed to mkdir /var/lib/...".
 bool WaitsForCachePath(const PlanContext& context, const PodView& pod) {
   return pod.container != nullptr && !pod.container->running && !pod.container->terminated &&
          pod.container->message.find(context.in.settings.root + "/") != std::string::npos;
@@ -58,7 +59,7 @@ std::optional<InjectionFailure> DetectRejectedVolume(const PlanContext& context)
   return out;
 }
 
-// True if the container is never restarted: a second crash is that of another pod.
+// True if the container is never restarted, so that a second crash can only be that of another pod.
 bool RunsOnce(const PlanContext& context, const PodView& pod) {
   const codec::Json* spec =
       pod.pod->object == nullptr ? nullptr : render::Find(*pod.pod->object, {"spec"});

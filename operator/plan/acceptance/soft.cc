@@ -12,7 +12,8 @@ namespace reason = api::reason;
 
 namespace {
 
-// Held pods can be kept off one node without a usable directory.
+// Number of nodes without a usable directory that do not prevent injection: held pods can be kept
+// off them.
 constexpr size_t kUnpreparedMax = 1;
 // If the dry run is inconclusive (exhausted quota, webhook without dry-run support), injection is
 // retried with real pods at this interval.
@@ -21,7 +22,7 @@ constexpr Duration kRetryWithoutDryRun = std::chrono::hours(1);
 struct Preparation {
   size_t ready = 0;
   size_t prepared = 0;
-  size_t pending = 0;  // the agent is ready and has reported no problem
+  size_t pending = 0;  // not prepared yet: the agent is ready and has reported no problem
   std::vector<const NodeState*> cannot;
 };
 
@@ -35,7 +36,7 @@ Preparation CountPrepared(const PlanContext& context) {
     if (node.prepared) {
       ++out.prepared;
     } else if (HasStartupTaintFor(context.pod_template.shape, *node.view->node)) {
-      continue;  // the startup taint keeps pods off until the node is prepared or its time is up
+      continue;  // pods stay off until the node is prepared or kWarmingMax has passed
     } else if (node.view->agent_ready && node.problem.empty()) {
       ++out.pending;
     } else {
@@ -45,8 +46,8 @@ Preparation CountPrepared(const PlanContext& context) {
   return out;
 }
 
-// True if the pool has no nodes, or only fresh ones: no pod can be scheduled before its directory
-// is prepared.
+// True if there is no Ready node for the pods, or only fresh ones with a startup taint: then no pod
+// can be scheduled before its directory is prepared.
 bool AwaitsFreshNodes(const Preparation& count) {
   return count.prepared == 0 && count.pending == 0 && count.cannot.empty();
 }
@@ -77,7 +78,7 @@ Refusal Unprepared(const PlanContext& context) {
                               "tolerations, devices); {}",
                               kFreshNodesRemedy));
   }
-  // While paused, no pod is held, and so none is kept off that node.
+  // While paused, no pod is held, and so no pod can be kept off an unprepared node.
   const size_t allowed = context.may_hold() && !context.paused() ? kUnpreparedMax : 0;
   const size_t unprepared = count.pending + count.cannot.size();
   const bool enough =

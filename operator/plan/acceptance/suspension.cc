@@ -13,8 +13,9 @@ namespace reason = api::reason;
 
 namespace {
 
-// For a selector the template comes from a pod, and a held pod shows more fields than a running
-// one; only fields that every pod has are compared.
+// Returns a hash that differs if the template differs. With a selector, the template is learnt from
+// a pod, and the operator keeps more fields of a held pod than of a running one; the hash then
+// covers only fields that are kept of every pod.
 std::string TemplateHash(const PlanContext& context) {
   if (context.in.workload.kind != WorkloadKind::kSelector) {
     return context.pod_template.revision;
@@ -51,7 +52,8 @@ std::optional<api::NodeIdentity> IdentityOf(const PlanContext& context, const st
   return std::nullopt;
 }
 
-// True if kubelet and runtime have mounted the cache volume on the node since the suspension.
+// True if a pod with the cache volume has started on the node since the suspension: kubelet and
+// runtime can mount it there.
 bool HasStartedPodSince(const PlanContext& context, const api::Suspension& was,
                         const std::string& node) {
   return std::any_of(context.pods.begin(), context.pods.end(), [&](const PodView& pod) {
@@ -68,8 +70,8 @@ bool IsUnchanged(const PlanContext& context, const api::Suspension& was,
          !(was.reason == reason::kVolumeRejected && HasStartedPodSince(context, was, node.name));
 }
 
-// True if retrying would fail the same way. New nodes do not change the conditions, or an
-// autoscaler would trigger a retry with every node that joins.
+// True if a retry of the injection would fail the same way. New nodes do not count as a change,
+// because an autoscaler would otherwise trigger a retry with every node that joins.
 bool HasSameConditions(const PlanContext& context, const api::Suspension& was) {
   const bool same = was.template_hash == TemplateHash(context) &&
                     was.policy_hash == PolicyHash(context) &&

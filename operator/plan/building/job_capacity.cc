@@ -80,8 +80,9 @@ bool BlocksWorkload(const PlanContext& context, const PodView& job_pod) {
   return node.possible && Covers(capacity, shape.requests);
 }
 
-// Returns a pod of the workload that the scheduler could not place; nullptr if there is none. Most
-// would preempt the builder; pods whose priority class forbids preemption would wait.
+// Returns an unbound pod of the workload that the scheduler has tried; nullptr if there is none.
+// Most such pods preempt the builder; those whose priority class forbids preemption would wait for
+// its end.
 const PodView* UnschedulablePod(PlanContext& context) {
   for (const PodView& pod : context.pods) {
     if (IsWorkloadPod(pod) && pod.pod->node.empty() && pod.pod->gates.empty()) {

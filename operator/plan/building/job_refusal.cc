@@ -68,7 +68,8 @@ std::string TemplateRefusal(const PlanContext& context) {
   return "";
 }
 
-// Checks that the workload's own pods do not lack what a copy would use.
+// Returns why a builder Job could take something from the workload's own pods: they wait for quota,
+// or for a volume that the Job's pod would mount too. Returns "" if they do not.
 std::string PodsRefusal(PlanContext& context) {
   if (context.in.constraints.quota_exceeded) {
     return "no builder Job is created: a pod of the workload waits for quota of the namespace";

@@ -24,7 +24,7 @@ using api::BuilderStatus;
 
 namespace {
 
-constexpr size_t kHostnamesMax = 64;  // of one Job, whose pod needs only one of them
+constexpr size_t kHostnamesMax = 64;  // nodes that one Job may use; its pod needs only one of them
 
 const BuilderJob* FindJob(const PlanContext& context, const std::string& name) {
   const auto found = std::find_if(context.in.jobs.begin(), context.in.jobs.end(),
@@ -42,8 +42,9 @@ std::string TerminationMessage(const PodView* pod, const std::string& job_messag
   return says ? pod->container->message : job_message;
 }
 
-// True if the captured builder's start is not counted yet. Savings are measured against it, so its
-// pod must stay until then; DecideStarts() counts it soon after Ready, with or without evidence.
+// True if the Job's pod is a captured builder whose first start is not counted yet. Savings are
+// measured against that start, so the pod must stay until then; DecideStarts() counts it soon after
+// Ready, with or without evidence.
 bool AwaitsStartCount(const PlanContext& context, const BuilderJob& job) {
   const auto& builders = context.out.status.builders;
   const bool captured = std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
@@ -173,8 +174,8 @@ void FollowJob(PlanContext& context, const LiveKey* key, BuilderStatus& builder)
   if (context.in.now < builder.elected_time + kJobStartGrace) {
     RequeueAt(context, builder.elected_time + kJobStartGrace);
   }
-  // Create it again if the first create was lost; AlreadyExists is success. A Job that is being
-  // deleted keeps its name until it is gone.
+  // No Job exists: request it again, because the first create may have been lost; AlreadyExists is
+  // success. A Job that is being deleted keeps its name until it is gone.
   if (job == nullptr) {
     RequestJob(context, *key, NodesByCapacity(context, *key), builder);
   }

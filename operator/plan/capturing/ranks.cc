@@ -25,8 +25,8 @@ namespace {
 constexpr std::array<std::string_view, 3> kIndexLabels = {
     "batch.kubernetes.io/job-completion-index", "volcano.sh/task-index",
     "training.kubeflow.org/replica-index"};
-// A ready rank has compiled as much as the builder had when it was captured. Without a report for
-// this long after the settle time, it is given up.
+// Time, after the settle time, in which the agent of a ready rank must report a capture; otherwise
+// the rank is skipped. A ready rank has compiled as much as the builder had when it was captured.
 constexpr Duration kSilenceMax = std::chrono::minutes(2);
 
 bool IsDone(const BuilderStatus& builder, const std::string& uid) {
@@ -34,7 +34,7 @@ bool IsDone(const BuilderStatus& builder, const std::string& uid) {
          std::find(builder.ranks.begin(), builder.ranks.end(), uid) != builder.ranks.end();
 }
 
-// Falls back to a captured rank if the builder's pod is already gone.
+// Returns the group of the builder's pod; if that pod is gone, the group of a captured rank.
 std::string GroupOfBuilder(const PlanContext& context, const BuilderStatus& builder) {
   if (const PodView* pod = FindPod(context, builder.pod_uid)) {
     return pod->of_job ? "" : GroupOf(*pod->pod);
@@ -47,7 +47,7 @@ std::string GroupOfBuilder(const PlanContext& context, const BuilderStatus& buil
   return "";
 }
 
-// Returns when the builder ended its first start; now, while it has not.
+// Returns when the builder's first start ended; the present time while it is in progress.
 WallTime EndOfBuilder(const PlanContext& context, const BuilderStatus& builder) {
   const PodView* pod = FindPod(context, builder.pod_uid);
   const WallTime end = pod == nullptr ? builder.finished_time : ReadyAt(context, *pod);
@@ -59,7 +59,7 @@ bool HasIndex(const api::Pod& pod) {
                      [&](std::string_view label) { return pod.meta.labels.contains(label); });
 }
 
-// Of pods that run to completion only those with an index are ranks: workers of a queue are
+// Adds the ranks that run to completion. Only pods with an index are ranks: workers of a queue are
 // interchangeable and keep coming. Pods that started after the builder ended belong to a later run.
 void AddIndexedRanks(const PlanContext& context, const BuilderStatus& builder,
                      std::vector<const PodView*>& out) {
@@ -74,7 +74,8 @@ void AddIndexedRanks(const PlanContext& context, const BuilderStatus& builder,
   }
 }
 
-// A rank with a pending request continues; one that appears later must not displace it.
+// Returns the rank to capture next; nullptr if none is left. A rank whose capture is already
+// requested comes first: one that appears later must not displace it.
 const PodView* NextRank(const PlanContext& context, const BuilderStatus& builder) {
   const std::vector<const PodView*> left = RanksLeft(context, builder);
   if (left.empty() || builder.ranks.size() >= api::kRanksMax) {
@@ -130,7 +131,7 @@ std::string WhyNotCaptured(PlanContext& context, const CaptureHandshake& handsha
   return "";
 }
 
-// A rank without files of its own adds nothing to the bundle.
+// True if the rank has no files of its own, so that it adds nothing to the bundle.
 bool HasNothingToAdd(const CaptureStatus& answer) {
   return answer.state == CaptureState::kWaiting && answer.reason == reason::kNothingToCapture;
 }
@@ -153,7 +154,8 @@ void SkipRank(PlanContext& context, const PodView& rank, const std::string& why,
   RecordEvent(context, true, reason::kRankNotCaptured, TruncateMessage(message));
 }
 
-// Returns false while the rank is being captured.
+// Captures one rank, over several calls. Returns false while the capture is in progress; true once
+// the rank is captured, has nothing to add, or is skipped.
 bool FollowRank(PlanContext& context, const PodView& rank, BuilderStatus& builder) {
   const CaptureHandshake handshake = FindCaptureHandshake(
       context, builder, {.pod_uid = rank.pod->meta.uid, .node = rank.pod->node});

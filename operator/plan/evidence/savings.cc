@@ -48,7 +48,8 @@ std::vector<double> StartSeconds(const std::vector<StartSample>& samples, const 
   return out;
 }
 
-// Prefers cold starts to builders' starts, which a seed or a capture may have slowed down.
+// Returns the median of the accepted cold starts. Only if there are none, uses builders' starts,
+// which a seed or a capture may have slowed down.
 template <typename Accept>
 double ColdMedian(const std::vector<StartSample>& samples, const Accept& accept) {
   const auto cold = StartSeconds(samples, [&](const StartSample& each) {
@@ -110,7 +111,8 @@ int64_t& CountOf(api::StartCounts& counts, StartResult result) {
   return counts.unknown;
 }
 
-// Keeps cold starts longest: they become rare, and every saving is measured against them.
+// Limits `recent` to kRecentMax. Keeps cold starts longest: they become rare, and every saving is
+// measured against them.
 void Trim(std::vector<StartSample>& recent) {
   while (recent.size() > kRecentMax) {
     const auto cold = static_cast<size_t>(std::count_if(recent.begin(), recent.end(), IsCold));

@@ -31,8 +31,8 @@ api::NodeCacheSpec PresentEntries(const NodeState& node, const std::string& uid)
           .starts = EntriesOfWarmup(node.cache->spec.starts, uid)};
 }
 
-// Until it gets a slot, a node keeps its bundles: removing one would make the agent build another
-// tree.
+// Sets the bundles of a node's entry, and its fetch slot. A node that must fetch keeps its present
+// bundles until it gets a slot, because removing one would make the agent build another tree.
 void SetBundles(const PlanContext& context, const Wanted& wanted, size_t index,
                 api::WantedWarmup& entry) {
   const NodeState& node = context.nodes[index];
@@ -70,8 +70,8 @@ std::vector<Entry> SortedEntries(const std::map<size_t, std::vector<Entry>>& all
   return out;
 }
 
-// All warmups share the lists of one NodeCache, and an apply beyond the schema's limit is rejected
-// as a whole.
+// Truncates `own` to the space that the other warmups leave: all warmups share the lists of one
+// NodeCache, and the API server rejects an apply beyond the schema's limit as a whole.
 template <typename Entry>
 void LimitEntries(std::vector<Entry>& own, const std::vector<Entry>& all, size_t limit,
                   const std::string& uid) {
@@ -90,7 +90,7 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
   const api::NodeCacheSpec present = PresentEntries(node, context.uid());
   api::NodeCacheSpec out;
   out.starts = SortedEntries(context.windows, index);
-  // Frozen: keep the present entries.
+  // While the warmup is paused, or acceptance forbids changes (`hard`), its present entries stay.
   if (context.paused() || (context.acceptance.hard && !present.warmups.empty())) {
     out.warmups = present.warmups;
     out.captures = present.captures;

@@ -18,8 +18,9 @@ constexpr Duration kReportFreshMax = std::chrono::seconds(30);
 constexpr Duration kSlotDurationMin = std::chrono::minutes(2);
 constexpr int64_t kFetchRateMin = int64_t{1} << 20;
 
-// A node whose fetch failed on a store error keeps its slot until the slot expires, so that all
-// nodes do not retry at once when the store recovers.
+// True if the node needs no slot for the bundle any more: the bundle is active or failed
+// permanently. A node whose fetch failed on a store error keeps its slot until the slot expires, so
+// that all nodes do not retry at once when the store recovers.
 bool IsSettled(const api::NodeWarmup* reported, const Digest& digest) {
   if (reported == nullptr) {
     return false;
@@ -59,7 +60,8 @@ Unbound CountUnboundPods(const PlanContext& context) {
   return out;
 }
 
-// Returns the nodes for unbound pods in order of preference: least new fetching first.
+// Returns the nodes that unbound pods could use: warm ones first, then those that are fetching,
+// then the others.
 std::vector<size_t> NodesForUnbound(const PlanContext& context) {
   struct RankedNode {
     int work = 0;

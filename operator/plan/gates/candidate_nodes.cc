@@ -10,7 +10,7 @@ namespace cachewarm::plan {
 
 namespace {
 
-// Adds a prepared node with capacity to the list that it belongs to.
+// Adds a prepared node with capacity to the list of `out` that its state belongs to.
 void Classify(const PlanContext& context, const WaitEstimator& estimator, const PodFactors& factors,
               size_t index, CandidateNodes& out) {
   const NodeState& node = context.nodes[index];
@@ -50,7 +50,7 @@ CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimato
   for (size_t i = 0; i < context.nodes.size(); ++i) {
     const NodeState& node = context.nodes[i];
     if (!node.prepared && HasStartupTaintFor(shape, *node.view->node)) {
-      continue;  // a pod that is kept off this node would need an additional one
+      continue;  // keeping the pod off this fresh node would require an additional node
     }
     if (node.possible && node.ready && !node.prepared) {
       out.unusable.push_back(i);

@@ -20,9 +20,9 @@ namespace reason = api::reason;
 
 namespace {
 
-// Mode Hold: pods are released once at most one in this many nodes is still cold.
+// Mode Hold: pods are released once there are this many warm nodes for each node that is warming.
 constexpr size_t kWarmPerWarming = 10;
-constexpr size_t kExcludedHostnamesMax = 200'000;  // over all releases of one plan
+constexpr size_t kExcludedHostnamesMax = 200'000;  // in all releases of one plan
 
 struct ReleaseDecision {
   std::string_view reason;
@@ -51,16 +51,16 @@ double HeldSeconds(const PlanContext& context, const api::Pod& pod) {
   return std::chrono::duration<double>(held).count();
 }
 
-// Returns the warm nodes to prefer; none if every candidate is warm, because the patch is then not
-// needed.
+// Returns the warm nodes that the released pod should prefer; none if every candidate is warm,
+// because no affinity is then needed.
 std::vector<size_t> PreferWarm(const CandidateNodes& candidates) {
   const bool all_warm =
       candidates.warming.empty() && candidates.failing.empty() && candidates.cold.empty();
   return all_warm ? std::vector<size_t>() : candidates.warm;
 }
 
-// True if unusable nodes are excluded for the pod. They are not if that would leave it no node or
-// no capacity: a rollout could wait forever beside an idle node.
+// True if the release keeps the pod off unusable nodes. It does not if that would leave the pod no
+// node or no capacity: a rollout could wait forever beside an idle node.
 bool ExcludesUnusable(const PlanContext& context, const CandidateNodes& candidates,
                       const PodShape& shape) {
   const bool elsewhere =
@@ -73,7 +73,8 @@ bool ExcludesUnusable(const PlanContext& context, const CandidateNodes& candidat
          }));
 }
 
-// Bounds the total number of hostnames written into affinity rules in one plan.
+// Returns how many hostnames each of `pods` releases may exclude, so that the number in one plan is
+// bounded.
 size_t ExcludedMax(size_t pods) {
   return std::clamp(kExcludedHostnamesMax / std::max<size_t>(pods, 1), render::kPreferredMax,
                     render::kRequiredMax);
@@ -99,7 +100,7 @@ ReleaseDecision StopWaiting(const CandidateNodes& candidates) {
   return {candidates.none() ? reason::kReleasedNoCapacity : reason::kReleasedNotWorthWaiting, {}};
 }
 
-// Mode Hold: waits until nodes are warm.
+// Mode Hold: the pod waits until enough nodes are warm. Returns nullopt while it waits.
 std::optional<ReleaseDecision> DecideInHoldMode(GateContext& gate, const PodView& pod,
                                                 const CandidateNodes& candidates) {
   const bool waits = candidates.warming.size() * kWarmPerWarming > candidates.warm.size() ||
@@ -111,7 +112,8 @@ std::optional<ReleaseDecision> DecideInHoldMode(GateContext& gate, const PodView
   return std::nullopt;
 }
 
-// Mode Auto: waits while waiting for the first warm node is cheaper than a cold start.
+// Mode Auto: the pod waits while waiting for the first warm node is cheaper than a cold start.
+// Returns nullopt while it waits.
 std::optional<ReleaseDecision> DecideInAutoMode(GateContext& gate, const PodView& pod,
                                                 const CandidateNodes& candidates,
                                                 WallTime deadline) {

@@ -16,7 +16,8 @@ namespace cachewarm::plan {
 
 namespace {
 
-// Keys of a group's name and, for kinds that number groups under one name, its number.
+// Keys of labels or annotations that hold a group's name and, for kinds that number groups under
+// one name, its number.
 struct Mark {
   std::string_view name;
   std::string_view number;
@@ -37,7 +38,7 @@ constexpr std::string_view kKueuePrefix = "kueue.x-k8s.io/";
 constexpr std::string_view kKnownPrefixes[] = {kKueuePrefix, "volcano.sh/", "scheduling.x-k8s.io/"};
 constexpr std::string_view kGangWords[] = {"gang", "pod-group", "podgroup"};
 
-// Returns "" if neither a label nor an annotation has the key.
+// Returns the value of the label or annotation `key`; "" if the pod has neither.
 std::string_view ValueOf(const api::Pod& pod, std::string_view key) {
   for (const api::Labels* texts : {&pod.meta.labels, &pod.meta.annotations}) {
     const auto found = texts->find(key);

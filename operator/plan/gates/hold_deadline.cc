@@ -12,9 +12,10 @@ namespace cachewarm::plan {
 namespace {
 
 constexpr Duration kRolloutGap = std::chrono::minutes(10);
-constexpr int kStartsLeft = 2;  // time that is left for starts, in median cold starts
+constexpr int kStartsLeft = 2;  // time reserved for starting, in median cold starts
 
-// True if the pod uses the budget. A pod that was released at once, as a builder is, does not.
+// True if the pod uses the hold budget of its rollout. A pod that was released at once, such as a
+// builder, does not.
 bool CountsAsHeld(const api::Pod& pod) {
   return api::gate::IsHeld(pod) ||
          api::gate::HeldSecondsOf(pod) >= std::chrono::duration<double>(kUnreportedHoldMax).count();

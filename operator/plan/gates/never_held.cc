@@ -16,7 +16,8 @@ namespace reason = api::reason;
 
 namespace {
 
-// Checks the template alone.
+// Returns why pods of this template are never held, as far as the template alone shows it; "" if it
+// shows no reason.
 std::string_view NeverHeldByTemplate(const TemplateView& view) {
   if (view.pod_template == nullptr) {
     return "";
@@ -28,7 +29,8 @@ std::string_view NeverHeldByTemplate(const TemplateView& view) {
   return IsOfUnknownGang(pod) ? reason::kReleasedUnknownGang : std::string_view();
 }
 
-// Scaling up does not raise the required minimum until that many pods have been available.
+// Updates status.minAvailable. Scaling up does not raise it until that many pods have been
+// available.
 void UpdateMinAvailable(PlanContext& context) {
   const RolloutConstraints& constraints = context.in.constraints;
   int64_t& minimum = context.out.status.min_available;

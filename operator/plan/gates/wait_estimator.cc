@@ -15,9 +15,9 @@ using std::chrono::seconds;
 namespace {
 
 constexpr Duration kUnknownGain = seconds(30);
-// Packing, publishing and the first fetch, after a build has settled.
+// Assumed time for packing, publishing and the first fetch, after a build has settled.
 constexpr Duration kPublish = seconds(5);
-// Verifying and activating after the last byte, and reporting it.
+// Assumed time for verifying, activating and reporting a bundle after its last byte has arrived.
 constexpr Duration kActivate = seconds(1);
 constexpr Duration kRemainingMin = seconds(1);
 // Caps forecasts: no hold is this long, and a wrong number must not overflow.
@@ -33,7 +33,7 @@ double RateOf(int64_t bytes, double in_seconds) {
   return bytes > 0 && in_seconds > 0 ? static_cast<double>(bytes) / in_seconds : 0;
 }
 
-// True if starts with the bundle compiled nevertheless, and none used it.
+// True if starts with the bundle of `key` compiled nevertheless, and none used it.
 bool IsUseless(const api::Starts& starts, const std::string& key) {
   bool useless = false;
   for (const api::StartSample& sample : starts.recent) {
@@ -113,7 +113,7 @@ Forecast WaitEstimator::ForecastFetch(const NodeState& node,
     rate = seen > 0 ? seen : rate;
     left = std::max<int64_t>(bundle.bytes - reported->bytes_done, 0);
   }
-  // The slots before its own are assumed to last as long as a fetch of this bundle.
+  // Each slot before the node's own is assumed to last as long as a fetch of this bundle.
   const Duration slot = Seconds(static_cast<double>(bundle.bytes) / median_rate_) + kActivate;
   const Duration own = Seconds(static_cast<double>(left) / rate) + kActivate;
   return {.end = context_.in.now + node.slots_before * slot + own, .is_stalled = true};
@@ -149,7 +149,8 @@ WallTime WorthWaitingUntil(const HoldCost& cost, const Forecast& forecast, WallT
   if (forecast.is_stalled) {
     return std::max(spent - RemainingTime(forecast, now), now);
   }
-  // When late by x, x more is expected, so created + gain is reached half way.
+  // A node that is late by x is expected to take x more. So waiting stops being worthwhile halfway
+  // between the forecast and created + gain.
   const Duration late = (spent - forecast.end) / 2;
   return std::max(std::min(forecast.end + late, spent - kRemainingMin), now);
 }

@@ -13,7 +13,8 @@ namespace reason = api::reason;
 
 namespace {
 
-// Recheck interval while the agent counts as live only by its last report.
+// Recheck interval while the agent's pod is not Ready and only its last report shows that it is
+// live.
 constexpr Duration kAgentRecheck = std::chrono::seconds(30);
 
 bool HasFacts(const NodeView& view) {
@@ -26,7 +27,8 @@ const NodeReadiness* Find(const std::vector<NodeReadiness>& readiness, Readiness
   return found == readiness.end() ? nullptr : &*found;
 }
 
-// Without facts from an agent, labels and devices that pods select by may still be added.
+// Returns the node's condition. It is Unknown without facts from an agent, because labels and
+// devices that pods select by may then still be added.
 api::NodeCondition EvaluateCondition(const NodeObservation& observation) {
   if (observation.readiness.empty()) {
     return {.status = "True",
@@ -77,7 +79,7 @@ void EvaluateTaints(const NodeObservation& observation, const api::NodeCondition
   const api::Node& node = *observation.view.node;
   out.remove_taints_for = RemovalReason(condition);
   if (!out.remove_taints_for.empty() || !node.ready) {
-    return;  // no pod can use a node that is not Ready; its time starts at Ready
+    return;  // no pod can use a node that is not Ready; kWarmingMax counts from Ready
   }
   const WallTime deadline = WarmingDeadline(node, observation.now);
   if (observation.now >= deadline) {
