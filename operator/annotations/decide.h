@@ -65,7 +65,8 @@ struct Decision {
   std::optional<Duration> requeue_after;
 };
 
-// Returns the next step. Deterministic; repeating until kNothing terminates.
+// Returns the next step. Deterministic. After finitely many steps that succeeded it returns
+// kNothing.
 //  - Creates a CacheWarmup only if the workload requests one and all its annotations are valid.
 //    While an annotation is invalid, an existing CacheWarmup keeps its spec.
 //  - Changes or deletes only a CacheWarmup that the workload owns (ownerReferences).

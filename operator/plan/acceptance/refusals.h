@@ -39,7 +39,7 @@ Refusal RefusedByServer(const PlanContext& context);
 struct InjectionFailure {
   std::string_view reason;
   std::string message;
-  std::string revision;              // of the pods
+  std::string revision;              // revision of the affected pods
   std::vector<const PodView*> pods;  // affected pods
 };
 

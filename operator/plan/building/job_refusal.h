@@ -5,9 +5,9 @@
 
 namespace cachewarm::plan {
 
-// True if a copy of the pod has no side effects, a node of the key has a free device that no pod of
-// the workload needs, no quota prevents it, and the cluster's cap on builder Jobs is not reached.
-// Otherwise sets PlanContext::job_refusal.
+// True if a builder Job for `key` may be created: a copy of the workload's pod has no side effects,
+// a node of the key has a free device that no pod of the workload needs, no quota prevents it, and
+// the cluster's limit of builder Jobs is not reached. Otherwise sets PlanContext::job_refusal.
 bool MayMakeJob(PlanContext& context, const LiveKey& key);
 
 }  // namespace cachewarm::plan

@@ -5,8 +5,8 @@
 
 #include "operator/plan/plan_context.h"
 
-// Builder Jobs, for workloads without a pod to elect. Called by builders.cc; job_refusal.h decides
-// whether one may be created.
+// Builder Jobs, for workloads that have no pod to be the builder. Called by builders.cc;
+// job_refusal.h decides whether one may be created.
 namespace cachewarm::plan {
 
 // True if compile.builder is Job, or is Auto and the workload has no pods.

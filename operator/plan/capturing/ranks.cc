@@ -60,7 +60,8 @@ bool HasIndex(const api::Pod& pod) {
 }
 
 // Adds the ranks that run to completion. Only pods with an index are ranks: workers of a queue are
-// interchangeable and keep coming. Pods that started after the builder ended belong to a later run.
+// interchangeable and keep coming. Pods that started after the builder's first start ended belong
+// to a later run.
 void AddIndexedRanks(const PlanContext& context, const BuilderStatus& builder,
                      std::vector<const PodView*>& out) {
   const WallTime end = EndOfBuilder(context, builder);

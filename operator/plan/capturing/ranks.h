@@ -11,8 +11,8 @@ namespace cachewarm::plan {
 
 // Returns the pods whose directories are still to be added to the builder's bundle, earliest start
 // first: the running pods with its group and key. Of pods that run to completion, only those that
-// have an index, started before the builder ended, and have not failed. Empty if the builder has no
-// group.
+// have an index, started before the builder's first start ended, and have not failed. Empty if the
+// builder has no group.
 std::vector<const PodView*> RanksLeft(const PlanContext& context,
                                       const api::BuilderStatus& builder);
 

@@ -6,7 +6,7 @@
 
 #include "lib/api/cache_warmup.h"
 
-// The benefit of the cache, computed from counted starts alone. Pure arithmetic on status.starts.
+// The benefit of the cache, computed from the starts in status.starts alone. Pure arithmetic.
 namespace cachewarm::plan {
 
 // Returns the net seconds that `sample` saved compared with a cold start of its GPU type:

@@ -18,15 +18,15 @@ namespace cachewarm::plan {
 
 struct FetchSlots {
   std::vector<int> needs;    // api::kFetchPriority…, indexed like PlanContext::nodes
-  std::set<size_t> granted;  // nodes in `to_fetch` that got a slot
-  // The nodes in `to_fetch` with a live agent that got no slot, and how many full slot durations
-  // they wait.
+  std::set<size_t> granted;  // nodes that must fetch and got a slot
+  // Nodes that must fetch, have a live agent and got no slot, with the number of full slot
+  // durations that they wait.
   std::map<size_t, int> waiting;
   size_t fetching = 0;  // nodes of the cluster that are fetching already
 };
 
-// True if the agent's pod is Ready, or it reported within the last 30 s: the readiness probe of a
-// new agent passes later than its first report.
+// True if the agent's pod is Ready, or the agent has reported within the last 30 s: the readiness
+// probe of a new agent passes later than its first report.
 bool IsLive(const NodeView& view, WallTime now);
 
 // True while the node holds a fetch slot for `wanted`, its entry for one warmup: the entry lists

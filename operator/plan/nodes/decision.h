@@ -32,10 +32,12 @@ struct NodeDecision {
 };
 
 // Returns when the startup taints of a Ready node are removed, warm or not. The node's clock is not
-// trusted: a Ready time before its creation or after `now` counts as its creation.
+// trusted: a Ready transition before the node's creation or after `now` counts as one at the
+// creation.
 WallTime WarmingDeadline(const api::Node& node, WallTime now);
 
-// Pure and total. Fails open: a Ready node loses its startup taints at the deadline.
+// Returns the decision for one node. Pure and total. Fails open: a Ready node loses its startup
+// taints at the deadline.
 NodeDecision EvaluateNode(const NodeObservation& observation);
 
 }  // namespace cachewarm::plan
