@@ -62,8 +62,9 @@ struct GateRelease {
   std::string reason;  // api::reason::kReleased…
   double held_seconds = 0;
   std::vector<std::string> preferred;  // hostnames, at most 64; empty: no preference
-  std::vector<std::string> excluded;   // the release keeps the pod off these (NotIn)
-  EventRequest event;                  // recorded on release, after all releases of the plan
+  // Hostnames to keep the pod off: the release adds a required node affinity (NotIn) with them.
+  std::vector<std::string> excluded;
+  EventRequest event;  // recorded on release, after all releases of the plan
 };
 
 // Creates both pods with dryRun=All; the answers come back in Snapshot::dry_run.
