@@ -31,7 +31,7 @@ class Arguments {
                                          std::span<const Option> options);
 
   bool Has(std::string_view name) const { return flags_.contains(name); }
-  // Returns the last value; `otherwise` if the option was not given.
+  // Returns the last value given for the option; `otherwise` if it was not given.
   std::string Value(std::string_view name, std::string_view otherwise = "") const;
   std::vector<std::string> Values(std::string_view name) const;
   const std::vector<std::string>& positionals() const { return positionals_; }

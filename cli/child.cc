@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kSignalExitBase = 128;
 
-// Strings, and the null-terminated array of pointers that exec requires.
+// The strings of a command, and the null-terminated array of pointers to them that exec requires.
 struct CStrings {
   explicit CStrings(std::vector<std::string> owned) : texts(std::move(owned)) {
     for (std::string& text : texts) {

@@ -21,9 +21,9 @@ struct Collection {
   std::map<std::string, int64_t> left_behind;  // number of skipped files by reason
 };
 
-// Collects every complete file of `tree` that `table` lets travel. Does not check for writers,
-// because the directory belongs to the user; reading a file that changed since then fails with
-// ABORTED. `tree` must outlive the files.
+// Collects every complete file of `tree` that `table` allows in a bundle. Does not check whether a
+// process is writing a file, because the directory belongs to the user. If a file changes after
+// this call, reading it fails with ABORTED. `tree` must outlive the files.
 absl::StatusOr<Collection> CollectTree(const fs::Dir& tree, const caches::CacheTable& table);
 
 }  // namespace cachewarm::cli

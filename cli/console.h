@@ -26,7 +26,8 @@ enum ExitCode : int {
 };
 ExitCode ExitCodeOf(const absl::Status& status);
 
-// Access of a verb to its process. Use on one thread, except `stop`.
+// Streams, environment and other state of the process that a verb uses. Use on one thread, except
+// `stop`.
 struct Console {
   std::ostream& out;     // results
   std::ostream& err;     // progress and errors
@@ -38,8 +39,8 @@ struct Console {
   std::string Environment(const std::string& name) const;
 };
 
-// Progress line, rewritten at most ten times a second: "fetching 12.0 MB of 195 MB, 6 %". Prints
-// nothing without a terminal or with --quiet. The destructor clears the line.
+// Progress line such as "fetching 12.0 MB of 195 MB, 6 %", rewritten at most ten times a second.
+// Prints nothing without a terminal or with --quiet. The destructor clears the line.
 class Progress {
  public:
   Progress(Console& console, std::string_view what, bool quiet);

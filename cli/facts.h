@@ -13,7 +13,7 @@
 
 namespace cachewarm::cli {
 
-// Options that set the factors of a key: --image, --container, --devices, --node-facts.
+// Options that set the inputs of a key: --image, --container, --devices, --node-facts.
 std::span<const Option> MachineOptionList();
 
 // Facts of this machine, and the key of caches that are compiled on it.
@@ -27,7 +27,7 @@ absl::StatusOr<Machine> FindMachine(const Arguments& arguments);
 // Returns the tag of the machine's bundle: "k-<key>".
 std::string TagOf(const Machine& machine);
 
-// Returns the facts of a bundle with `collection`, made on `machine`.
+// Returns the facts of a bundle that contains `collection` and was made on `machine`.
 bundle::Facts FactsOf(const Machine& machine, const Collection& collection);
 
 }  // namespace cachewarm::cli

@@ -14,7 +14,7 @@ namespace {
 
 constexpr bundle::Limits kDefaults;
 
-// Reads the value of `option` into `limit`; unchanged if the option was not given.
+// Sets `limit` to the value of `option`; unchanged if the option was not given.
 absl::Status ReadLimit(const Arguments& arguments, std::string_view option, int64_t most,
                        int64_t& limit) {
   const std::string text = arguments.Value(option);

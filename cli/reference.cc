@@ -26,7 +26,7 @@ absl::Status Malformed(std::string_view text, std::string_view problem) {
                   text, problem));
 }
 
-// Moves "@sha256:..." or ":tag" from the last component of `path` to `reference`.
+// Removes "@sha256:..." or ":tag" from the last component of `path` and sets it in `reference`.
 absl::Status ParseSelector(std::string_view text, std::string& path, Reference& reference) {
   const size_t name = path.rfind('/') + 1;
   if (const size_t at = path.find('@', name); at != std::string::npos) {
@@ -56,7 +56,7 @@ absl::StatusOr<Reference> Reference::Parse(std::string_view text) {
   const std::string_view scheme = layout ? kLayout : kOci;
   std::string path(text.substr(scheme.size()));
   Reference reference;
-  // An OCI host ends at the first slash, the directory of a layout at the last one.
+  // An OCI host ends at the first slash; the directory of a layout ends at the last one.
   if (path.find('/') == std::string::npos) {
     return Malformed(text, "no name");
   }
@@ -73,7 +73,7 @@ absl::StatusOr<Reference> Reference::Parse(std::string_view text) {
 
 namespace {
 
-// Reads the number of option `name` into `to`; unchanged if the option was not given.
+// Sets `to` to the number given for the option `name`; unchanged if the option was not given.
 absl::Status ReadLimit(const Arguments& arguments, std::string_view name, int64_t least,
                        int64_t& to) {
   const std::string text = arguments.Value(name);

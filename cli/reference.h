@@ -18,7 +18,7 @@ namespace cachewarm::cli {
 // "layout:///directory/name[:tag|@sha256:hex]".
 struct Reference {
   std::string store_url;   // "oci://host", "layout:///directory"
-  std::string repository;  // "path/name"; of a layout: "name"
+  std::string repository;  // "path/name"; in a layout only "name"
   std::string tag;         // empty if not given
   Digest digest;           // empty if not given
 
@@ -30,14 +30,14 @@ struct Reference {
 // Options of verbs that open a store: credentials, TLS, mirrors, proxy and limits.
 std::span<const Option> StoreOptionList();
 
-// A reference with its open store.
+// A parsed reference, and its store.
 struct OpenedReference {
   Reference reference;
   std::shared_ptr<bundle::Store> store;
 
   bundle::RepositoryRef place() const { return {*store, reference.repository}; }
-  // Returns the digest of the reference; resolves a tag in the store. Errors: INVALID_ARGUMENT if
-  // the reference has neither; else the store's error.
+  // Returns the digest of the reference; looks a tag up in the store. Errors: INVALID_ARGUMENT if
+  // the reference has neither tag nor digest; else the store's error.
   absl::StatusOr<Digest> Resolve(std::stop_token stop) const;
 };
 

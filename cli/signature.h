@@ -10,11 +10,11 @@
 
 namespace cachewarm::cli {
 
-// Option --key of verbs that read a bundle.
+// Option --key of the verbs that read a bundle.
 Option PublicKeyOption();
 
-// Checks that one of the keys in `file` signed `digest`; OK if `file` is empty. Errors: DATA_LOSS
-// if no key did; else the error of the store or the file.
+// Checks that one of the keys in `file` signed the bundle `digest`; OK if `file` is empty. Errors:
+// DATA_LOSS if none of the keys signed it; else the error of the store or the file.
 absl::Status CheckKey(const OpenedReference& source, const Digest& digest, const std::string& file,
                       std::stop_token stop);
 

@@ -16,14 +16,14 @@ namespace cachewarm::cli {
 // A verb of the program.
 struct Verb {
   std::string_view name;
-  std::string_view operands;  // "DIRECTORY BUNDLE"; one word each. "[POD...]": any number
+  std::string_view operands;  // "DIRECTORY BUNDLE": one word per operand. "[POD...]": any number
   std::string_view summary;   // one line
-  std::string_view text;      // description for newcomers, with an example
+  std::string_view text;      // description for first-time users, with an example
   std::vector<Option> options;
   // Runs the verb with the number of operands in `operands`. Returns the exit code; for "run", the
   // exit code of the command. An error becomes a message and an exit code.
   absl::StatusOr<int> (*run)(const Arguments& arguments, Console& console);
-  bool takes_rest = false;  // requires words after "--"
+  bool takes_rest = false;  // the verb requires words after "--"
 };
 
 // Returns all verbs in the order of the help.
@@ -35,8 +35,8 @@ std::vector<Option> OptionsOf(const Verb& verb);
 std::string ProgramHelp();
 std::string VerbHelp(const Verb& verb);
 
-// Runs the program with its arguments `words`. Returns the exit code: an ExitCode, or that of the
-// command of "run".
+// Runs the program with the arguments `words`. Returns the exit code: an ExitCode or, for "run",
+// the exit code of the command.
 int RunProgram(std::span<const std::string> words, Console& console);
 
 }  // namespace cachewarm::cli

@@ -34,11 +34,11 @@ constexpr int kReleaseTries = 4;
 // The CronJob has 55 s for all pods of the cluster, so pods of slow namespaces are deferred until
 // all others are released.
 constexpr kube::SlowNamespaceLimiter::SlowPatches kDeferSlow{.at_once = 0, .limit = Duration(0)};
-// Longest annotation value kept: a DNS subdomain. (Users may write up to 256 KiB.)
+// Longest annotation value that is kept: the length of a DNS subdomain. (Users may write up to 256
+// KiB.)
 constexpr size_t kAnnotationBytesMax = 253;
 
-// Returns true if the pod has any scheduling gate. Checked before decoding, which most pods then do
-// not need.
+// Returns true if the pod has any scheduling gate. Most pods have none and are then not decoded.
 bool HasGates(const Json& pod) {
   const Json* gates = kube::At(pod, {"spec", "schedulingGates"});
   return gates != nullptr && gates->is_array() && !gates->empty();
@@ -52,9 +52,9 @@ std::string AnnotationValue(const api::Pod& pod, std::string_view key) {
   return is_one ? std::string(found->second) : std::string();
 }
 
-// Returns the fields that a release needs: thousands of pods may be held, each as large as the
-// server allows. Keeps whether the pod has annotations, because the release patch adds one only
-// then.
+// Returns a copy with only the fields that a release needs: thousands of pods may be held, each as
+// large as the server allows. The copy has annotations exactly if the pod has any, because the
+// patch that releases the pod adds an annotation only in that case.
 api::Pod MinimalPod(const api::Pod& pod) {
   api::Pod out;
   out.meta.ns = pod.meta.ns;
@@ -78,8 +78,8 @@ api::Pod ReadPod(Json object) {
   return MinimalPod(pod.ok() ? *pod : api::gate::DecodeGates(*shared));
 }
 
-// Orders the pods round-robin by namespace, so that many failing pods of one namespace do not delay
-// the others.
+// Returns the pods round-robin by namespace, so that many failing pods of one namespace do not
+// delay the others.
 std::vector<const api::Pod*> InterleaveNamespaces(const std::vector<api::Pod>& pods) {
   std::map<std::string_view, size_t> seen;  // by namespace
   std::vector<std::pair<size_t, const api::Pod*>> ranked;
@@ -103,7 +103,7 @@ ReleaseOutcome OutcomeFor(const api::Pod& pod, WallTime now) {
           .message = {}};
 }
 
-// One run over the pods.
+// One call of ReleaseHeld().
 class Release {
  public:
   Release(const ReleaseDependencies& dependencies, const ReleaseRequest& request,
@@ -117,7 +117,7 @@ class Release {
     CW_RETURN_IF_ERROR(request_.names.empty() ? FindAll() : FindNamed());
     const std::vector<const api::Pod*> pods = InterleaveNamespaces(held_);
     FanOut(pods.size(), kParallelReleases, stop_, [&](size_t i) { ReleaseOrDefer(*pods[i]); });
-    // All other pods are released, so slow patches delay no other pod now.
+    // All other pods are already released, so slow patches cannot delay any of them.
     FanOut(deferred_.size(), kParallelReleases, stop_,
            [this](size_t i) { Report(ReleasePod(*deferred_[i], stop_)); });
     return stop_.stop_requested() ? absl::CancelledError("interrupted") : absl::OkStatus();
@@ -140,8 +140,8 @@ class Release {
     }
   }
 
-  // Reads one page of pods; returns its continue token. The field selector excludes bound pods,
-  // because held pods are not bound to a node.
+  // Reads one page of pods and collects the held ones; returns the continue token of the page. The
+  // field selector excludes bound pods, because held pods are not bound to a node.
   absl::StatusOr<std::string> FindPage(const kube::WatcherAction& action) {
     const kube::ListOptions options{.ns = request_.ns,
                                     .field_selector = "spec.nodeName=",
@@ -196,8 +196,8 @@ class Release {
     return absl::OkStatus();
   }
 
-  // Releases a pod, unless its namespace is slow. After a slow patch all pods of the namespace are
-  // deferred, and so is this pod if its patch was cancelled.
+  // Releases a pod, or defers it if its namespace is slow. After a slow patch all pods of the
+  // namespace are deferred, and so is this pod if its patch was cancelled.
   void ReleaseOrDefer(const api::Pod& pod) {
     if (const std::optional<ReleaseResult> result = SkipResult(pod); result.has_value()) {
       ReleaseOutcome outcome = OutcomeFor(pod, dependencies_.clock.Now());
@@ -215,7 +215,7 @@ class Release {
       }
       return status;
     };
-    limiter_.Run(pod.meta.ns, stop_, patch).IgnoreError();  // it is in the outcome
+    limiter_.Run(pod.meta.ns, stop_, patch).IgnoreError();  // the error is in `outcome`
     if (outcome.has_value()) {
       Report(*outcome);
     } else {
@@ -228,7 +228,7 @@ class Release {
     deferred_.push_back(&pod);
   }
 
-  // Returns the result for a pod that is not to be patched.
+  // Returns the outcome of a pod that need not be patched; nullopt if it must be patched.
   std::optional<ReleaseResult> SkipResult(const api::Pod& pod) const {
     if (request_.past_deadline.has_value() &&
         dependencies_.clock.Now() <

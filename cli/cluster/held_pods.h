@@ -16,13 +16,13 @@
 // operator, CacheWarmups and their CRD.
 namespace cachewarm::cli {
 
-// Time after the deadline in which only the operator releases a pod: it also knows on which node
-// the pod should run.
+// Time after the deadline in which only the operator releases a pod, because the operator also
+// knows on which node the pod should run.
 inline constexpr Duration kOperatorGracePeriod = std::chrono::seconds(5);
 
 struct ReleaseRequest {
   std::string ns;                  // empty: all namespaces
-  std::vector<std::string> names;  // empty: every held pod
+  std::vector<std::string> names;  // names of the pods; empty: every held pod
   // If set, releases only pods past their deadline. The value is the deadline after creation for
   // pods without a held-until annotation.
   std::optional<Duration> past_deadline;
@@ -34,7 +34,8 @@ enum class ReleaseResult {
   kReleased,
   kWouldRelease,  // dry run
   kNotDue,        // before its deadline
-  kNotHeld,       // named but not held by cachewarm, or released by another process meanwhile
+  // named by the caller but not held by cachewarm, or released by another process meanwhile
+  kNotHeld,
   kFailed,
 };
 std::string_view Name(ReleaseResult result);
@@ -45,7 +46,7 @@ struct ReleaseOutcome {
   std::string warmup;  // name of its CacheWarmup; may be empty
   Duration held{0};
   ReleaseResult result = ReleaseResult::kReleased;
-  std::string message;  // of kFailed
+  std::string message;  // error of kFailed
 };
 
 // Dependencies of a release. `on_outcome` is called once for every pod, never concurrently.
@@ -57,8 +58,8 @@ struct ReleaseDependencies {
 
 // Releases every pod selected by `request`, several concurrently and round-robin by namespace. If a
 // patch takes longer than 3 s, the pods of its namespace are deferred until all others are
-// released. A pod that cannot be released is reported as an outcome. Errors: the pods could not be
-// listed, or NOT_FOUND if a named pod does not exist.
+// released. A pod that cannot be released is reported as an outcome, not as an error. Errors: the
+// pods could not be listed, or NOT_FOUND if a named pod does not exist.
 absl::Status ReleaseHeld(const ReleaseDependencies& dependencies, const ReleaseRequest& request,
                          std::stop_token stop);
 

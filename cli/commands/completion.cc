@@ -5,7 +5,8 @@
 namespace cachewarm::cli {
 namespace {
 
-// Completes verbs, then options of the verb; all other words as files.
+// Returns a script that completes the verb, then options of the verb; every other word is completed
+// as a file name.
 std::string BashScript() {
   std::string verbs;
   std::string cases;

@@ -67,8 +67,8 @@ absl::StatusOr<std::string> DirectoryOf(const Arguments& arguments, const Consol
   return std::filesystem::absolute(directory).lexically_normal().string();
 }
 
-// Returns the environment of the command: points the preset variables below `directory` instead of
-// the mount path of pods. Variables that are already set are kept.
+// Returns the environment of the command. The variables of the presets point below `directory`
+// instead of the mount path of pods. Variables that are already set are kept.
 std::map<std::string, std::string> EnvironmentFor(const std::string& directory,
                                                   const Console& console) {
   std::map<std::string, std::string> environment = console.environment;
@@ -82,7 +82,8 @@ std::map<std::string, std::string> EnvironmentFor(const std::string& directory,
   return environment;
 }
 
-// Sizes and times of the files that may travel; shows whether the command added or changed one.
+// By path: size and time of each file that is allowed in a bundle. Two snapshots show whether the
+// command added or changed a file.
 using TreeSnapshot = std::map<std::string, std::pair<int64_t, int64_t>>;
 
 TreeSnapshot TakeSnapshot(const std::string& directory) {
@@ -129,7 +130,7 @@ absl::Status Fetch(const RunContext& context, const std::string& directory, Cons
 }
 
 // Returns true if the store has no bundle of this key, for example because an earlier run could not
-// reach the store.
+// reach the store and did not publish.
 bool IsMissing(const RunContext& context, const Console& console) {
   return absl::IsNotFound(
       context.store.store->ResolveTag(context.store.reference.repository, context.tag, console.stop)
