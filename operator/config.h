@@ -17,9 +17,9 @@ struct Config {
   std::string kubeconfig;  // empty: the pod's service account
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8080;
-  std::string webhook_address = "0.0.0.0";  // for API servers without admission policies
+  std::string webhook_address = "0.0.0.0";  // used only if API servers lack admission policies
   uint16_t webhook_port = 8443;
-  std::string root{api::kDefaultRoot};  // of the agents; rendered into builder Jobs
+  std::string root{api::kDefaultRoot};  // directory of the agents; rendered into builder Jobs
   bool leader_elect = true;
   LogLevel log_level = LogLevel::kInfo;
   std::string ns = "cachewarm-system";  // namespace of the operator and its Lease
@@ -28,7 +28,7 @@ struct Config {
   int builder_jobs_max = 8;             // concurrent builder Jobs in the cluster; 0: none
   int fetch_nodes_max = 32;             // nodes that may fetch concurrently
   bool node_condition = false;          // write the condition cachewarm.io/Warm to Nodes
-  bool fresh_nodes_tainted = false;     // nodes join with the cachewarm startup taint
+  bool fresh_nodes_tainted = false;     // nodes join the cluster with the cachewarm startup taint
 };
 
 // Result of parsing the command line. `print` is set for --help and --version: the text to print

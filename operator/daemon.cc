@@ -32,12 +32,14 @@ constexpr Duration kSyncLogInterval{
 // Wait briefly for the warmup list: without it only pod annotations are known, and a long hold that
 // is not annotated yet would be released too early.
 constexpr Duration kWarmupListWait{2'000};
-// Time in which a replica must sync all stores before it joins the election anyway. Prefers leaders
-// that may list every kind; no longer than the Lease of a dead leader lasts.
+// Time that a replica gets to sync all stores before it joins the election anyway. Thus a replica
+// that may list every kind is elected first. No longer than the Lease of a dead leader lasts.
 constexpr Duration kSyncHeadStart{15'000};
-// Maximum retry interval after errors of the API server. Held pods wait for nothing else.
+// Maximum retry interval of the held-pod controller after errors of the API server: short, because
+// nothing but a retry releases such a pod.
 constexpr Duration kHeldRetry{2'000};
-// Readiness probe in manifests/operator.yaml: three failures, 5 s apart.
+// Time until kubelet reports the replica as not ready. Readiness probe in manifests/operator.yaml:
+// three failures, 5 s apart.
 constexpr Duration kUnreadyDelay{17'000};
 constexpr Duration kWarmupRetry{30'000};
 
@@ -185,7 +187,7 @@ absl::Status Daemon::Run(std::stop_token stop) {
   CW_RETURN_IF_ERROR(parts_.registry.status());
   CW_ASSIGN_OR_RETURN(const std::unique_ptr<http::Server> server, Serve());
   port_ = server->port();
-  // Stops the reflectors after `stop`, and when this function returns for another reason.
+  // Stops the reflectors after `stop`, and also when this function returns for another reason.
   std::stop_source reflector_stop;
   const std::stop_callback forward(stop, [&] { reflector_stop.request_stop(); });
   components_->cluster.Start(reflector_stop.get_token());
@@ -205,7 +207,7 @@ absl::Status Daemon::Run(std::stop_token stop) {
   }
   reflector_stop.request_stop();
   webhook.join();
-  held = {};  // joins
+  held = {};  // joins the threads of the held-pod controller
   components_->cluster.Join();
   server->Stop();
   parts_.log.Info("operator stopped", {{"err", ended.ok() ? std::string() : Message(ended)}});
@@ -302,7 +304,7 @@ void Daemon::Lead(std::stop_token stop) {
 }
 
 void Daemon::RunLeaderControllers(std::stop_token stop) {
-  components_->discarding.clear();  // joins
+  components_->discarding.clear();  // joins the threads
   components_->triggers.AddEverything();
   components_->annotation_triggers.AddEverything();
   std::vector<std::jthread> controllers;

@@ -23,7 +23,7 @@
 namespace cachewarm::op {
 
 // Dependencies of the daemon; tests use a fake clock and API server. All references must outlive
-// it.
+// the daemon.
 struct DaemonDependencies {
   kube::Client& client;
   const Clock& clock;
@@ -47,8 +47,9 @@ class Daemon {
 
   // Port of /metrics, /healthz and /readyz; 0 until Run() listens.
   uint16_t port() const { return port_.load(); }
-  // Returns a readable reason; "" if ready. Not ready until all stores are synced and, if the
-  // webhook is installed, it is served; and not ready again while stopping.
+  // Returns why the daemon is not ready, as readable text; "" if it is ready. It becomes ready once
+  // all stores are synced and the webhook, if installed, is served. It is not ready again while it
+  // stops.
   std::string WhyNotReady() const;
   bool IsReady() const { return WhyNotReady().empty(); }
   // Returns the time that Run() may take after `stop`: process::kStopWithin plus the webhook's
@@ -59,11 +60,12 @@ class Daemon {
   struct Components;
 
   absl::StatusOr<std::unique_ptr<http::Server>> Serve();
-  // Blocks until the stores have synced and logs while waiting; returns false after `stop`.
+  // Blocks until the stores have synced, and logs while it waits; returns false after `stop`.
   bool AwaitStores(const std::vector<const kube::Store*>& stores, std::stop_token stop);
-  // Blocks until held pods can be evaluated; returns false after `stop`.
+  // Blocks until the stores that the held-pod controller needs have synced; returns false after
+  // `stop`.
   bool AwaitHeldPodStores(std::stop_token stop);
-  // If the webhook is served: blocks until kubelet has seen that this replica is not ready.
+  // If the webhook is served, blocks until kubelet has seen that this replica is not ready.
   void AwaitEndpointRemoval(std::stop_token stop);
   void RunHeldPodController(std::stop_token stop);
   // Discards the keys of the leader's queues until RunLeaderControllers(), because nothing
@@ -73,7 +75,7 @@ class Daemon {
   void Lead(std::stop_token stop);
   // Runs the leader's controllers once all stores have synced.
   void RunLeaderControllers(std::stop_token stop);
-  // Runs until `stop`; counts reconciles under the name in `options`.
+  // Runs a controller until `stop`; counts its reconciles under the name in `options`.
   void RunController(kube::ControllerOptions options, kube::WorkQueue& queue,
                      kube::Reconcile reconcile, std::stop_token stop);
 
@@ -85,7 +87,7 @@ class Daemon {
 };
 
 // Returns a client for the API server of `config` that reports to `metrics`. `http` receives the
-// HTTP client that it uses. All references must outlive it.
+// HTTP client that the returned client uses. All references must outlive the returned client.
 absl::StatusOr<std::unique_ptr<kube::Client>> ConnectToCluster(const Config& config,
                                                                const Clock& clock, Random random,
                                                                const Metrics& metrics,

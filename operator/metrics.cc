@@ -4,7 +4,8 @@
 namespace cachewarm::op {
 namespace {
 
-// The webhook should answer within milliseconds; the API server stops waiting after 2 s.
+// Returns the bucket limits of webhook_seconds. The webhook should answer within milliseconds; the
+// API server stops waiting after 2 s.
 std::vector<double> WebhookBuckets() {
   return {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2};
 }

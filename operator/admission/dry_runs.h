@@ -20,22 +20,24 @@ namespace cachewarm::admission {
 plan::DryRunResult Classify(const absl::Status& status);
 
 // Creates pods with dryRun=All, unmodified and injected, and keeps the last result of each warmup.
-// State is in memory only: a new leader runs again. Thread-safe.
+// State is in memory only: a new leader repeats the dry runs. Thread-safe.
 class DryRuns {
  public:
-  // Both must outlive it.
+  // `client` and `clock` must outlive this object.
   DryRuns(kube::Client& client, const Clock& clock) : client_(client), clock_(clock) {}
 
-  // Returns the last result; its fingerprint is empty if there is none.
+  // Returns the last result; its fingerprint is empty if there is no result.
   plan::AdmissionDryRun Last(const std::string& warmup_uid) const;
 
   // Creates both pods of `request` in `ns` with dryRun=All and keeps the result. Tries the
-  // unmodified pod first: if that is rejected too, the injected pod proves nothing.
+  // unmodified pod first: if the API server rejects that pod too, a rejection of the injected pod
+  // proves nothing.
   plan::AdmissionDryRun Run(const std::string& warmup_uid, const std::string& ns,
                             const plan::DryRunRequest& request, std::stop_token stop);
 
-  // Repeats the last request, at most once per `interval`, when pods seem to be rejected. Returns
-  // nothing if it is too early or there was no request.
+  // Repeats the last request of the warmup, at most once per `interval`; to be called when the API
+  // server seems to reject the warmup's pods. Returns nullopt if it is too early or there was no
+  // request.
   std::optional<plan::AdmissionDryRun> Rerun(const std::string& warmup_uid, const std::string& ns,
                                              Duration interval, std::stop_token stop);
 

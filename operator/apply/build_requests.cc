@@ -65,8 +65,8 @@ bool IsLoading(int status) {
   return status == 429 || status == 503;
 }
 
-// Returns OK once the response is the expected one. Retries until the timeout while the server is
-// unreachable or still loading.
+// Sends one request. Returns OK if the response is the expected one. Retries until the timeout
+// while the server is unreachable or still loading.
 absl::Status SendOne(http::Client& client, const Clock& clock, const http::Request& message,
                      const api::BuildRequest& request, std::stop_token stop) {
   const kube::StopAfter over(clock, std::chrono::seconds(request.timeout_seconds), stop);

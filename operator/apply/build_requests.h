@@ -36,25 +36,25 @@ class BuildRequests {
     std::function<void(const std::string& warmup)> wake;
   };
 
-  // All references must outlive it.
+  // All references must outlive this object.
   explicit BuildRequests(Dependencies deps) : deps_(std::move(deps)) {}
   ~BuildRequests();
   BuildRequests(const BuildRequests&) = delete;
   BuildRequests& operator=(const BuildRequests&) = delete;
 
-  // Starts the requests of `desired` that were not started; stops and forgets those of this warmup
-  // that are no longer in `desired`.
+  // Starts those requests of `desired` that were not started yet. Stops and forgets requests of
+  // this warmup that are no longer in `desired`.
   void Update(const api::CacheWarmup& warmup,
               const std::vector<plan::DesiredBuildRequests>& desired);
 
-  // Stops and forgets the requests of earlier warmups of this name. `uid` is that of the present
+  // Stops and forgets the requests of deleted warmups with this name. `uid` is that of the present
   // warmup, "" if none exists.
   void StopOthers(const kube::ObjectName& name, const std::string& uid);
 
-  // Returns the state of all started requests of this warmup.
+  // Returns the state of all started requests of the warmup.
   std::vector<plan::BuildRequestsState> States(const std::string& warmup_uid) const;
 
-  // Stops all requests and waits for their threads, after the leadership was lost.
+  // Stops all requests and waits for their threads; called after the leadership was lost.
   void Stop();
 
  private:
@@ -68,8 +68,8 @@ class BuildRequests {
 
   using Sendings = std::map<std::string, std::unique_ptr<Sending>>;  // by pod uid
 
-  // Removes and returns those for which `is_over` returns true, after requesting their stop.
-  // Destroying the result joins the threads, so the caller must do that outside the lock.
+  // Requests the stop of all sendings for which `is_over` returns true, and removes and returns
+  // them. Destroying the result joins the threads, so the caller must do that outside the lock.
   Sendings Extract(const std::function<bool(const std::string&, const Sending&)>& is_over);
   void Send(const plan::DesiredBuildRequests& batch, const std::string& warmup,
             std::stop_token stop);
@@ -79,8 +79,9 @@ class BuildRequests {
   Sendings sendings_;
 };
 
-// True for an IP literal that is not loopback, link-local, multicast or unspecified. Anyone who can
-// write a pod's status could otherwise direct the operator to a metadata server.
+// Returns true for an IP literal that is not loopback, link-local, multicast or unspecified.
+// Without this check, anyone who can write a pod's status could direct the operator's requests to a
+// metadata server.
 bool IsPodAddress(const std::string& ip);
 
 }  // namespace cachewarm::apply

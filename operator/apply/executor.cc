@@ -23,8 +23,8 @@ namespace {
 
 using codec::Json;
 
-// A plan that waits for a slow namespace occupies a worker: allow one at a time with a short
-// timeout. controllers::HeldPods waits longer for pods past their deadline.
+// A plan that waits for a slow namespace occupies a worker thread: allow one such patch at a time,
+// with a short timeout. controllers::HeldPods waits longer for pods past their deadline.
 constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = 1,
                                                              .limit = Duration(3'000)};
 
@@ -32,7 +32,7 @@ kube::WriteOptions AsOperator() {
   return {.field_manager = std::string(api::kOperatorManager)};
 }
 
-// True if the pod with this uid is gone, even if another pod has its name.
+// Returns true if the pod with this uid is gone, even if another pod has its name.
 bool IsReplaced(kube::Client& client, const kube::ObjectName& name, const std::string& uid,
                 std::stop_token stop) {
   const auto current = client.Do(kube::Get(kube::kPods, name), stop);
@@ -47,8 +47,8 @@ kube::Object Regarding(const plan::ObjectRef& ref) {
            {"metadata", {{"namespace", ref.ns}, {"name", ref.name}, {"uid", ref.uid}}}});
 }
 
-// True if API server rules or an admission policy rejected the request; a retry would be rejected
-// too.
+// Returns true if validation or an admission policy of the API server rejected the request, so that
+// a retry would be rejected too.
 bool IsRejected(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status);
 }
@@ -79,7 +79,7 @@ absl::StatusOr<bool> ReleaseWith(kube::Client& client, const plan::GateRelease& 
 
 }  // namespace
 
-// Pods released so far.
+// The pods that one plan has released so far.
 struct Executor::Released {
   void Add(const plan::GateRelease& release) {
     std::lock_guard lock(mutex);
@@ -278,7 +278,8 @@ absl::StatusOr<size_t> Executor::ReleaseAll(const plan::Snapshot& snapshot,
                                             std::span<const plan::GateRelease> releases,
                                             Released& released, std::stop_token stop) const {
   const api::CacheWarmup& warmup = snapshot.warmup;
-  // A deleted warmup was not read, so it has no resourceVersion and no series.
+  // A deleted warmup has no resourceVersion, because it was not read from the store. Count its
+  // releases without its name, because its metrics were removed.
   const std::string counted = warmup.resource_version.empty() ? "" : warmup.name;
   return TryAll(releases.size(), stop, [&](size_t i) {
     const plan::GateRelease& release = releases[i];

@@ -19,7 +19,7 @@
 
 namespace cachewarm::apply {
 
-// Dependencies of the executor. All references must outlive it.
+// Dependencies of the executor. All references must outlive the executor.
 struct Dependencies {
   kube::Client& client;
   const Clock& clock;
@@ -38,16 +38,16 @@ struct ExecuteResult {
       0;  // requests rejected for single nodes and pods; a retry would be rejected too
 };
 
-// Executes a Plan in the order of its members, with the Jobs last, so that a rejected Job keeps no
-// pod held. Makes no decisions. Thread-safe.
+// Executes a Plan in the order of its members, but creates the Jobs last, so that a rejected Job
+// keeps no pod held. Makes no decisions. Thread-safe.
 //
 // Writes the status first, on condition that no other writer changed it since the snapshot;
-// otherwise returns ABORTED and does nothing else. After a failed step, returns its first error and
-// skips the later steps; within one step, tries everything. Treats a result that is already there
-// (an existing Job, a deleted pod, a removed gate) as success. A rejection for one node or pod is
-// no error: it is logged once per step and counted. A rejected Job is recorded in `job_refusals`.
-// kube::SlowNamespaceLimiter limits the wait for slow webhooks on pod patches. Updates the metrics
-// of a step after it succeeded, and records a pod's event after its release.
+// otherwise returns ABORTED and does nothing else. After a step that failed, skips the later steps
+// and returns the step's first error; within one step, tries everything. Treats a result that
+// already exists (a Job, a deleted pod, a removed gate) as success. A rejection for one node or pod
+// is no error: the rejections are counted and logged once per step. A rejected Job is recorded in
+// `job_refusals`. kube::SlowNamespaceLimiter limits the wait for slow webhooks on pod patches.
+// Updates the metrics of a step after it succeeded, and records a pod's event after its release.
 class Executor {
  public:
   explicit Executor(Dependencies deps);
@@ -58,8 +58,8 @@ class Executor {
  private:
   struct Released;
 
-  // Calls `each` for all indices, limited by `slots_`. Returns the number of rejections, or the
-  // first other error.
+  // Calls `each` for all indices, with the concurrency that `slots_` allows. Returns the number of
+  // rejections, or the first other error.
   absl::StatusOr<size_t> TryAll(size_t count, std::stop_token stop,
                                 const std::function<absl::Status(size_t)>& each) const;
   absl::Status WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
@@ -88,10 +88,10 @@ class Executor {
 // Removes the scheduling gate from one pod. Returns true if this call removed it, false if it was
 // already gone.
 //
-// If a node preference is rejected (the pod's affinity changed meanwhile, or an admission policy
-// forbids it), releases the pod without the preference. If an exclusion of unusable nodes is
-// rejected, returns the error; the next plan decides again, and controllers::HeldPods releases the
-// pod past its deadline. ABORTED and DEADLINE_EXCEEDED as `turns` returns them.
+// If the API server rejects a node preference (the pod's affinity changed meanwhile, or an
+// admission policy forbids it), releases the pod without the preference. If it rejects an exclusion
+// of unusable nodes, returns the error; the next plan decides again, and controllers::HeldPods
+// releases the pod past its deadline. Also returns the ABORTED and DEADLINE_EXCEEDED of `turns`.
 absl::StatusOr<bool> ReleaseGate(kube::Client& client, kube::SlowNamespaceLimiter& turns,
                                  const plan::GateRelease& release, std::stop_token stop);
 

@@ -19,7 +19,7 @@ class JobRefusals {
  public:
   void Record(const std::string& warmup_uid, const std::string& job, std::string message);
   void Forget(const std::string& warmup_uid, const std::string& job);
-  // Forgets the rejected Jobs of this warmup that are not in `jobs`.
+  // Forgets the rejected Jobs of this warmup whose names are not in `jobs`.
   void KeepOnly(const std::string& warmup_uid, const std::set<std::string>& jobs);
 
   // Returns the rejected Jobs of this warmup, with `refused` set.

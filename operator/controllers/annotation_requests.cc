@@ -16,11 +16,11 @@ namespace {
 using annotations::Step;
 using codec::Json;
 
-// A create, the apply that completes it, and one more.
+// Maximum number of steps in one reconcile: a create, the apply that completes it, and one more.
 constexpr int kStepsAtOnce = 3;
-// After a conflicting write; the store has caught up by then.
+// Retry interval after a conflicting write; by then the store has the other write.
 constexpr Duration kConflictRetry{500};
-// After a rejection by the API server, which another try rarely changes.
+// Retry interval after a rejection by the API server, which a retry alone rarely changes.
 constexpr Duration kRejectedRetry{300'000};
 
 kube::WriteOptions AsAnnotationWriter() {
@@ -34,7 +34,7 @@ absl::StatusOr<kube::Outcome> AnnotationRequests::Reconcile(const std::string& k
   CW_ASSIGN_OR_RETURN(const observe::WorkloadKey parsed, observe::WorkloadKey::Parse(key));
   const auto subject = FindAnnotationSubject(cluster_, parsed);
   if (!subject.has_value()) {
-    // The garbage collector removes the CacheWarmup that it owned.
+    // The garbage collector removes the CacheWarmup that the workload owned.
     Forget(key);
     return kube::Outcome{};
   }

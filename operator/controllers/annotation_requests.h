@@ -32,7 +32,7 @@ class AnnotationRequests {
     Log& log;
   };
 
-  // All references must outlive it.
+  // All references must outlive this object.
   AnnotationRequests(const observe::ClusterCache& cluster, Dependencies deps)
       : cluster_(cluster), deps_(deps) {}
 
@@ -41,11 +41,11 @@ class AnnotationRequests {
  private:
   absl::StatusOr<kube::Outcome> Advance(const AnnotationSubject& subject, const std::string& key,
                                         std::stop_token stop);
-  // Returns the CacheWarmup after the step; null once deleted.
+  // Executes one step. Returns the CacheWarmup after the step; null if the step deleted it.
   absl::StatusOr<kube::Object> ExecuteStep(const annotations::Decision& decision,
                                            const kube::Object& present, std::stop_token stop);
   void RecordEvents(const kube::Object& regarding, const std::vector<annotations::Note>& notes);
-  // Records the problems that were not recorded before.
+  // Records an event for each problem that was not recorded before.
   void RecordNewProblems(const kube::Object& regarding, const std::string& key,
                          const std::vector<annotations::Note>& problems);
   void Forget(const std::string& key);
@@ -53,7 +53,7 @@ class AnnotationRequests {
   const observe::ClusterCache& cluster_;
   Dependencies deps_;
   std::mutex mutex_;
-  std::map<std::string, std::set<std::string>> reported_;  // by key: text of the recorded problems
+  std::map<std::string, std::set<std::string>> reported_;  // by key: texts of the recorded problems
 };
 
 }  // namespace cachewarm::controllers

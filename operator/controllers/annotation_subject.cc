@@ -35,7 +35,8 @@ bool HasEnded(const Json& job) {
          });
 }
 
-// Follows a Rollout to the Deployment that has its template.
+// Returns true if the workload's pod template requests an accelerator. Reads the template of a
+// Rollout from the Deployment that it refers to, if any.
 bool RequestsAccelerator(const observe::ClusterCache& cluster, const Json& workload) {
   const std::string from = workloads::ShapeOf(workload).borrows_from;
   if (from.empty()) {

@@ -18,10 +18,11 @@
 namespace cachewarm::controllers {
 namespace {
 
-// Time after the deadline in which the plan releases first. Creation times have a resolution of one
-// second.
+// Time after the deadline that the plan gets to release the pod first. Creation times have a
+// resolution of one second.
 constexpr Duration kGrace{1500};
-// Time after the deadline in which the leader releases first; leaves time for the standby's patch.
+// Time after the deadline in which a standby leaves the release to the leader. Short enough for the
+// standby's own patch.
 constexpr Duration kStandbyGrace{3000};
 // Time until the store has the warmup, or its label, that caused a young pod to be held.
 constexpr Duration kStoreLag{2000};
@@ -30,8 +31,8 @@ constexpr Duration kSweepTimeout{5'000};
 // Last resort for releasing a pod, so wait as long as a webhook may take (30 s).
 constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = kHeldWorkers / 2,
                                                              .limit = Duration(30'000)};
-// Maximum age of cached budgets. A newer pod counts from its own creation, so it is released later
-// by at most this much.
+// Maximum age of cached budgets. A pod created after they were computed is released later by at
+// most this much.
 constexpr Duration kBudgetsTtl{500};
 // Default hold, used for pods whose warmup cannot be decoded.
 constexpr Duration kDefaultHold = std::chrono::seconds(api::GateSpec{}.max_hold_seconds);
@@ -128,12 +129,13 @@ WallTime HeldPods::DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmu
   return warmup == nullptr ? pod.meta.created : BudgetsOf(*warmup)->DeadlineOf(pod);
 }
 
-// Computed from all pods of the warmup, because earlier holds consume the budget. Cached, because a
-// burst would otherwise read all pods once for each of them.
+// Returns the hold deadlines of the warmup's pods. They are computed from all pods of the warmup,
+// because earlier holds consume the budget, and cached, because a burst would otherwise read all
+// pods once for each of them.
 std::shared_ptr<const plan::HoldDeadlines> HeldPods::BudgetsOf(
     const api::CacheWarmup& warmup) const {
   const std::string key = warmup.ns + "/" + warmup.name;
-  // One worker computes the budgets; the others wait for its result.
+  // One worker thread computes the budgets; the others wait for its result.
   std::lock_guard lock(budgets_mutex_);
   const MonoTime now = deps_.clock.Monotonic();
   std::erase_if(cached_budgets_,

@@ -22,9 +22,9 @@
 
 namespace cachewarm::controllers {
 
-// Pods reconciled concurrently. A hanging patch occupies a worker, so there are more workers than
-// patches need. An idle worker costs 10 kB; more workers would take CPU from the API server during
-// a burst. Slow namespaces (kube::SlowNamespaceLimiter) get half of them.
+// Pods reconciled concurrently. A hanging patch occupies a worker thread, so there are more threads
+// than patches need. An idle thread costs 10 kB; more of them would take CPU from the API server
+// during a burst. Slow namespaces (kube::SlowNamespaceLimiter) get half of them.
 inline constexpr int kHeldWorkers = 8;
 
 // Decision on one held pod.
@@ -33,9 +33,9 @@ struct HeldDecision {
   std::optional<Duration> wait;  // if held: time until the next evaluation
 };
 
-// Evaluates a held pod on the leader. Pure. `warmup` is null if none has that name. `deadline` is
-// that of the plan (operator/plan/gates/hold_deadline.h) plus some grace, so that the plan releases
-// first while it works.
+// Evaluates a held pod on the leader. Pure. `warmup` is null if no warmup has the name on the pod.
+// `deadline` is the plan's deadline (operator/plan/gates/hold_deadline.h) plus some grace, so that
+// the plan, while it works, releases the pod first.
 HeldDecision EvaluateHeldPod(const api::Pod& pod, const api::CacheWarmup* warmup, WallTime now,
                              WallTime deadline);
 
@@ -59,10 +59,10 @@ class HeldPods {
     Log& log;
   };
 
-  // All references must outlive it.
+  // All references must outlive this object.
   HeldPods(const observe::ClusterCache& cluster, Dependencies deps);
 
-  // Initially the replica is a standby.
+  // Sets whether this replica leads. Initially it is a standby.
   void SetLeading(bool leading) { leading_ = leading; }
 
   // Releases all pods that are due now. A new leader calls it before its controllers run. Takes at
@@ -87,7 +87,7 @@ class HeldPods {
 
   struct CachedBudgets {
     MonoTime read{};
-    std::string resource_version;  // of the warmup
+    std::string resource_version;  // resourceVersion of the warmup
     std::shared_ptr<const plan::HoldDeadlines> budgets;
   };
   mutable std::mutex budgets_mutex_;

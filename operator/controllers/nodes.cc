@@ -12,7 +12,7 @@
 namespace cachewarm::controllers {
 namespace {
 
-// Retry interval while the store is behind the node.
+// Retry interval while the store has an older version of the node than the API server.
 constexpr Duration kNodeStaleRetry{1000};
 
 kube::WriteOptions AsOperator() {
@@ -40,7 +40,7 @@ absl::StatusOr<kube::Outcome> Nodes::Reconcile(const std::string& key, std::stop
   if (node_cache != nullptr &&
       (!needs_cache || (has_owner && node_cache->node_uid != node->meta.uid))) {
     CW_RETURN_IF_ERROR(Delete(*node_cache, stop));
-    // The deletion triggers another reconcile, which creates the new NodeCache.
+    // The deletion of the old NodeCache triggers another reconcile, which creates the new one.
     return kube::Outcome{};
   }
   if (needs_cache && !has_owner) {
@@ -98,7 +98,8 @@ absl::StatusOr<bool> Nodes::RemoveTaints(const api::Node& node, std::string_view
       deps_.client.Do(kube::JsonPatch(kube::kNodes, {.name = node.meta.name},
                                       render::StartupTaintPatch(node), AsOperator()),
                       stop);
-  // A failed "test" operation: the taints changed, and the store has not caught up.
+  // A "test" operation of the patch failed: the taints changed, and the store does not have the
+  // change yet.
   if (absl::IsInvalidArgument(answer.status()) || absl::IsAborted(answer.status()) ||
       absl::IsNotFound(answer.status())) {
     return false;

@@ -34,7 +34,7 @@ class Nodes {
     bool writes_condition = false;
   };
 
-  // All references must outlive it.
+  // All references must outlive this object.
   Nodes(const observe::ClusterCache& cluster, Dependencies deps)
       : cluster_(cluster), deps_(std::move(deps)) {}
 
@@ -45,7 +45,7 @@ class Nodes {
   absl::StatusOr<kube::Outcome> UpdateNode(const std::shared_ptr<const api::Node>& node,
                                            std::stop_token stop);
   plan::NodeObservation Observe(const std::shared_ptr<const api::Node>& node) const;
-  // Returns false if the node has changed in the API server.
+  // Removes the startup taints. Returns false if the node has changed in the API server.
   absl::StatusOr<bool> RemoveTaints(const api::Node& node, std::string_view why,
                                     std::stop_token stop);
   absl::Status WriteCondition(const api::Node& node,

@@ -15,11 +15,12 @@
 namespace cachewarm::controllers {
 namespace {
 
-// Retry interval while the store is behind the operator's own write, and for how long to assume so.
+// After a write to a warmup, the store has an older version of it for a while: retry interval, and
+// the time after which the store counts as current in any case.
 constexpr Duration kStaleRetry{25};
 constexpr Duration kStaleAtMost{5000};
-// Interval of repeated dry runs for a workload with missing pods; the API server may be rejecting
-// them.
+// Interval at which dry runs are repeated while a workload lacks pods: the API server may be
+// rejecting them.
 constexpr Duration kDryRunInterval{15'000};
 // Retry interval after rejections for single nodes or pods, which last until a user changes
 // something.
@@ -40,7 +41,8 @@ std::string_view ResultName(const plan::AdmissionDryRun& result) {
   return "unknown";
 }
 
-// A node that waits for several bundles counts once per bundle.
+// Returns the sum over all bundles, so a node that waits for several bundles counts once per
+// bundle.
 double NodesWaiting(const api::WarmupStatus& status) {
   double sum = 0;
   for (const api::BundleStatus& bundle : status.bundles) {
@@ -65,7 +67,7 @@ kube::Outcome RetryOf(const apply::ExecuteResult& executed) {
   return {.requeue_after = executed.rejected > 0 ? std::optional(kRejectedRetry) : std::nullopt};
 }
 
-// Returns the Jobs whose end is not in the status yet.
+// Returns the Jobs whose end is not recorded in the status yet.
 std::set<std::string> JobsOf(const api::WarmupStatus& status) {
   std::set<std::string> jobs;
   for (const api::BuilderStatus& builder : status.builders) {
@@ -149,7 +151,7 @@ absl::StatusOr<kube::Outcome> Warmups::CleanUp(const kube::ObjectName& name,
   const bool is_gone = live_uid.empty();
   if (is_gone) {
     deps_.metrics.Forget(name.ns, name.name);
-    // Pods may be held for it even if no NodeCache lists it.
+    // Pods may be held for the deleted warmup even if no NodeCache lists it.
     if (uids.empty()) {
       uids.emplace_back();
     }

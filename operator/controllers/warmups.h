@@ -21,8 +21,9 @@ namespace cachewarm::controllers {
 
 // Observes, plans and applies one warmup. The key is its "ns/name"; a deleted warmup is reconciled
 // until nothing of it is left. A rejection for one node or pod is retried after 30 s and does not
-// affect the rest of the warmup. Keeps only the state that prevents planning twice on the same
-// stale store, and the uids under which other components remember the warmup.
+// affect the rest of the warmup. Between calls it keeps two things: its last write to each warmup,
+// so that it does not plan again before the informer's store shows that write; and each warmup's
+// uid, so that it can clear what other components hold for a warmup that was deleted or replaced.
 class Warmups {
  public:
   struct Dependencies {
@@ -39,7 +40,7 @@ class Warmups {
     std::function<std::string()> admission_missing;
   };
 
-  // All references must outlive it.
+  // All references must outlive this object.
   explicit Warmups(Dependencies deps) : deps_(std::move(deps)) {}
 
   absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
@@ -50,29 +51,32 @@ class Warmups {
                                           std::stop_token stop);
   absl::StatusOr<kube::Outcome> CleanUp(const kube::ObjectName& name, const std::string& live_uid,
                                         std::stop_token stop);
-  // Forgets earlier warmups of this name. `uid` is that of the present one, "" if none exists.
+  // Clears what this and other components hold for earlier warmups of this name. `uid` is that of
+  // the present warmup, "" if none exists.
   void ForgetOthers(const kube::ObjectName& name, const std::string& uid);
-  // Runs one at a time and returns the snapshot without nodes: two snapshots of 5,000 nodes would
-  // double the memory, and executing a plan takes longer than planning.
+  // Observes and plans. Runs on one thread at a time and returns the snapshot without nodes: two
+  // snapshots of 5,000 nodes would double the memory, and executing a plan takes longer than
+  // planning.
   std::pair<plan::Snapshot, plan::Plan> Decide(const api::CacheWarmup& warmup);
   plan::Snapshot Observe(const api::CacheWarmup& warmup) const;
-  // True until the store has the operator's last write to this warmup.
+  // Returns true until the store has the operator's last write to this warmup.
   bool IsStale(const api::CacheWarmup& warmup);
   void RecordWrite(const api::CacheWarmup& warmup);
   void ForgetWrite(const std::string& warmup_uid);
 
   Dependencies deps_;
   struct Write {
-    std::string on_version;  // resourceVersion that the write was based on
+    std::string on_version;  // resourceVersion before the write
     MonoTime at{};
   };
   std::mutex observe_mutex_;
   std::mutex mutex_;
-  std::map<std::string, Write> writes_;           // by warmup uid
-  std::map<kube::ObjectName, std::string> uids_;  // of present warmups, as of the last reconcile
+  std::map<std::string, Write> writes_;  // by warmup uid
+  // uids of the present warmups at their last reconcile
+  std::map<kube::ObjectName, std::string> uids_;
 };
 
-// Returns the uids of other warmups of this name that NodeCaches still list.
+// Returns the uids of earlier warmups of this name that NodeCaches still list.
 std::vector<std::string> LeftoverUids(const observe::ClusterCache& cluster,
                                       const kube::ObjectName& name, const std::string& live_uid);
 

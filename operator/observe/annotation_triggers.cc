@@ -9,7 +9,7 @@
 namespace cachewarm::observe {
 namespace {
 
-// Owners write an object in several steps.
+// Delay that combines changes: users and controllers write an object in several steps.
 constexpr Duration kBurst{50};
 
 bool DiffersAt(const kube::Change& change, std::initializer_list<std::string_view> path) {
@@ -96,7 +96,7 @@ void AnnotationTriggers::OnNamespace(const kube::Change& change) {
 
 void AnnotationTriggers::OnWarmup(const kube::Change& change) {
   if (change.after == nullptr) {
-    // Another workload may have been waiting for this name.
+    // Another workload may have been waiting for the name of the deleted CacheWarmup.
     AddAll(kube::NameOf(change.object()).ns, kBurst);
     return;
   }
@@ -112,7 +112,7 @@ void AnnotationTriggers::OnWarmup(const kube::Change& change) {
   } else if (IsForStandalonePods(*change.after)) {
     queue_.AddAfter(StandaloneKey(name.ns, name.name).ToString(), kBurst);
     if (change.before == nullptr) {
-      // The grace period of the others depends on their number.
+      // The grace period of the other standalone CacheWarmups depends on the number of all.
       AddStandalonePods(name.ns, kBurst);
     }
   }

@@ -23,7 +23,7 @@ struct WorkloadKey {
   kube::ObjectName name;
 
   std::string ToString() const { return kind + "/" + name.ToString(); }
-  // INVALID_ARGUMENT unless it has three parts.
+  // Errors: INVALID_ARGUMENT unless the key has three parts.
   static absl::StatusOr<WorkloadKey> Parse(std::string_view key);
 
   friend bool operator==(const WorkloadKey&, const WorkloadKey&) = default;
@@ -34,14 +34,14 @@ struct WorkloadKey {
 // standalone pods that appear or disappear. Status changes queue nothing.
 class AnnotationTriggers {
  public:
-  // Both must outlive it; it must outlive the threads of `cluster`. Keys of `queue` are
-  // WorkloadKeys.
+  // Both references must outlive this object; it must outlive the threads of `cluster`. Keys of
+  // `queue` are WorkloadKeys.
   AnnotationTriggers(ClusterCache& cluster, kube::WorkQueue& queue)
       : cluster_(cluster), queue_(queue) {}
 
   // Call before ClusterCache::Start().
   void Attach();
-  // Queues every workload of every kind, when this replica becomes the leader.
+  // Queues every workload of every kind; called when this replica becomes the leader.
   void AddEverything();
 
  private:

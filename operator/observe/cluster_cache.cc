@@ -20,11 +20,11 @@ constexpr Duration kRelistBackoffMax{3'000};
 
 // Decoded pods are looked up repeatedly only for the warmup being planned, not for all 10,000 pods.
 constexpr size_t kPodValuesMax = 32;
-// Pages of about 1 MB: a pod has 4 KB, a NodeCache of 20 warmups 25 KB with its managedFields.
+// Objects per page of a list, so that a page has about 1 MB: a NodeCache of 20 warmups has 25 KB
+// with its managedFields, a pod 4 KB.
 constexpr int kSmallPage = 50;
 constexpr int kPage = 200;
-// Relist interval for Services while RBAC forbids listing them, and retry interval of the first
-// list.
+// Services: relist interval while RBAC forbids listing them, and retry interval of the first list.
 constexpr Duration kServicesRelistBackoffMax{60'000};
 constexpr Duration kServicesProbeInterval{1'000};
 
@@ -72,8 +72,8 @@ kube::ReflectorOptions WatchedNodeCaches(const Table& table) {
   return options;
 }
 
-// Decodes a pod without keeping its status as JSON, which is half of the tree; plan and render do
-// not read it.
+// Decodes a pod without keeping its status as JSON, which is half of the pod's JSON; plan and
+// render do not read it.
 absl::StatusOr<api::Pod> DecodeLeanPod(const kube::Object& object) {
   CW_ASSIGN_OR_RETURN(api::Pod pod, api::DecodePod(object));
   codec::Json lean = *object;

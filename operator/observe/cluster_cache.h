@@ -27,7 +27,7 @@ namespace cachewarm::observe {
 // afterwards.
 class ClusterCache {
  public:
-  // All references in `runtime` must outlive it.
+  // All references in `runtime` must outlive this object.
   explicit ClusterCache(const kube::Runtime& runtime);
 
   // Starts one thread per reflector. The threads end with `stop` or the ClusterCache.
@@ -35,7 +35,7 @@ class ClusterCache {
   // Blocks until the threads have ended.
   void Join();
 
-  // Calls `handler` with every change of any workload and its kind. Call before Start().
+  // Calls `handler` with every change of a workload, and the workload's kind. Call before Start().
   void OnWorkload(const std::function<void(const kube::Change&, std::string_view kind)>& handler);
   // Returns the store of a workload kind (lib/api/workload_kinds.h); null for any other kind.
   const kube::Store* WorkloadStore(std::string_view kind) const;
@@ -44,7 +44,7 @@ class ClusterCache {
   std::vector<const kube::Store*> Stores() const;
   bool HasSynced() const;
 
-  // Shared by the packed objects of all kinds.
+  // Parts that packed objects of all kinds have in common, each stored once.
   const std::shared_ptr<codec::PackTable> table = codec::PackTable::Make();
 
   kube::Reflector warmups;
@@ -57,11 +57,12 @@ class ClusterCache {
   kube::Reflector stateful_sets;
   kube::Reflector namespaces;
   kube::Reflector disruption_budgets;
-  // Treated as synced and empty if RBAC forbids listing them (roles from an older release);
+  // Counts as synced and empty if RBAC forbids listing Services (roles from an older release);
   // planning does not depend on them.
   kube::Reflector services;
-  kube::Reflector failed_creates;  // events with this reason
-  kube::Reflector failed_mounts;   // indexed by the uid of the regarding pod
+  kube::Reflector failed_creates;  // events with the reason FailedCreate
+  // events with the reason FailedMount, indexed by the uid of the regarding pod
+  kube::Reflector failed_mounts;
   // Workload kinds that the cluster may not serve; an unserved kind counts as synced.
   std::deque<kube::OptionalReflector> optional_workloads;
 

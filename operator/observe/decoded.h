@@ -22,15 +22,15 @@ namespace cachewarm::observe {
 // that a snapshot of 5,000 nodes copies only pointers. Never older than its store. Thread-safe.
 // Omits an object that cannot be decoded and logs it once per version.
 //
-// Caches at most `values_max` values; beyond that, drops all of them and decodes again on use. A
-// value in use (by a snapshot) stays alive.
+// Caches at most `values_max` values; above that number, drops all of them and decodes again on
+// use. A value in use (by a snapshot) stays alive.
 template <typename T>
 class Decoded {
  public:
   using Decode = std::function<absl::StatusOr<T>(const kube::Object&)>;
   using Value = std::shared_ptr<const T>;
 
-  // `store` and `log` must outlive it. `kind` is used in log lines.
+  // `store` and `log` must outlive this object. `kind` is used in log lines.
   Decoded(std::string kind, const kube::Store& store, Decode decode, Log& log,
           size_t values_max = std::numeric_limits<size_t>::max())
       : kind_(std::move(kind)),
@@ -39,16 +39,16 @@ class Decoded {
         log_(log),
         values_max_(values_max) {}
 
-  // Null if the object does not exist or cannot be decoded.
+  // Returns null if the object does not exist or cannot be decoded.
   Value Get(const kube::ObjectName& name) const { return Of(store_.Find(name)); }
 
-  // Ordered by namespace and name.
+  // Returns the values ordered by namespace and name.
   std::vector<Value> List() const { return Of(store_.List()); }
   std::vector<Value> ListNamespace(std::string_view ns) const {
     return Of(store_.ListNamespace(ns));
   }
 
-  // Returns the values of objects from the store.
+  // Returns the values of these objects, which must be from the store.
   std::vector<Value> Of(const std::vector<kube::CachedObjectPtr>& objects) const {
     std::vector<Value> values;
     values.reserve(objects.size());
@@ -76,12 +76,12 @@ class Decoded {
     if (known_.size() >= values_max_) {
       known_.clear();
     }
-    known_.erase(object);  // an earlier version
+    known_.erase(object);  // drops the value of an earlier version
     known_.emplace(object, value);
     return value;
   }
 
-  // For the reflector's OnChange(): drops deleted objects.
+  // Drops the values of deleted objects. To be called by the reflector's OnChange().
   void Apply(const kube::Change& change) {
     if (change.after == nullptr) {
       std::lock_guard lock(mutex_);

@@ -83,7 +83,7 @@ std::vector<kube::Object> FindOwnersByTemplate(const ClusterCache& cluster,
                         : FindOwners(cluster, snapshot.warmup.ns, labels);
 }
 
-// Returns the owners whose events count: the workload itself, the owners of its pods, and
+// Returns the owners whose events are read: the workload itself, the owners of its pods, and
 // `by_template`.
 std::set<Owner> FindPodOwners(const plan::Snapshot& snapshot,
                               const std::vector<kube::Object>& by_template) {

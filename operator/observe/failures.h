@@ -16,15 +16,15 @@
 // pod is fixed; the path on the node is `root`.
 namespace cachewarm::observe {
 
-// Returns the newest failure to create a pod of `snapshot`. Reads the snapshot's warmup, workload,
-// pods, dry run and root. A condition counts while it is present. An event (kept for an hour by the
-// API server) counts only if it is newer than the last transition of the warmup's condition Ready
-// and, while injection is suspended, newer than a successful dry run. Workloads with a matching
-// template (owners.h) count even without pods.
+// Returns the newest failure to create a pod of the warmup in `snapshot`. Reads the snapshot's
+// warmup, workload, pods, dry run and root. A condition is considered while it is present. An event
+// (kept for an hour by the API server) is considered only if it is newer than the last transition
+// of the warmup's condition Ready and, while injection is suspended, newer than a successful dry
+// run. Workloads with a matching template (owners.h) are considered even without pods.
 plan::CreateFailure FindCreateFailure(const ClusterCache& cluster, const plan::Snapshot& snapshot);
 
-// Returns kubelet's message about the cache volume, by pod uid, for pods of `pods` whose containers
-// have not started.
+// Returns, by pod uid, kubelet's message about the cache volume, for those of `pods` whose
+// containers have not started.
 std::map<std::string, std::string> FindMountFailures(
     const ClusterCache& cluster, const std::vector<std::shared_ptr<const api::Pod>>& pods,
     std::string_view root);

@@ -24,21 +24,21 @@ struct NamedWarmup {
   friend auto operator<=>(const NamedWarmup&, const NamedWarmup&) = default;
 };
 
-// The NodeCaches, decoded for one warmup at a time. With 5,000 nodes and 20 warmups, all decoded
-// entries would take 100 MB, and one plan needs only its own warmup's. Keeps no decoded values. Fed
-// by the reflector's OnChange(). Thread-safe.
+// The NodeCaches, decoded for one warmup at a time: with 5,000 nodes and 20 warmups, all decoded
+// entries would take 100 MB, and one plan needs only the entries of its own warmup. Keeps no
+// decoded values. The reflector's OnChange() reports every change. Thread-safe.
 class NodeCaches {
  public:
   using Value = std::shared_ptr<const api::NodeCache>;
 
-  // `store` and `log` must outlive it.
+  // `store` and `log` must outlive this object.
   NodeCaches(const kube::Store& store, Log& log) : store_(store), log_(log) {}
 
-  // Null if it does not exist or cannot be decoded.
+  // Returns null if the NodeCache does not exist or cannot be decoded.
   Value Get(const std::string& node) const;
-  // Returns the NodeCache with the entries in spec.warmups and status.warmups of `warmup_uid` and
-  // of those warmups whose fetch is pending on this node, because fetch slots are counted over all
-  // warmups (operator/plan/fetching/fetch_slots.h).
+  // Returns the NodeCache with only some entries in spec.warmups and status.warmups: those of
+  // `warmup_uid`, and those of warmups whose fetch is pending on this node, because fetch slots are
+  // counted over all warmups (operator/plan/fetching/fetch_slots.h).
   Value ShareOf(const std::string& warmup_uid, const std::string& node) const;
 
   // Returns the number of entries in spec.warmups.
@@ -61,7 +61,7 @@ class NodeCaches {
   std::map<std::string, std::set<std::string>>
       pending_;  // by node: uids of warmups with pending bundles
   mutable std::map<std::string, std::string>
-      undecodable_;  // by node: resourceVersion that was logged
+      undecodable_;  // by node: resourceVersion for which the error was logged
 };
 
 }  // namespace cachewarm::observe

@@ -13,20 +13,20 @@
 namespace cachewarm::observe {
 
 // Sums the requests and the number of pods bound to each node, updated on every pod change; summing
-// 10,000 pods for every plan would cost more than the plan. Finished pods count nothing. Fed by the
-// pod reflector's OnChange() with every change: reads a pod's earlier share from `before` instead
-// of storing it. Thread-safe.
+// 10,000 pods for every plan would cost more than the plan. Finished pods are left out. The pod
+// reflector's OnChange() reports every change; a pod's earlier requests are read from the change's
+// `before` instead of being stored. Thread-safe.
 class NodeUsage {
  public:
   void Apply(const kube::Change& change);
 
-  // Empty for a node without pods.
+  // Returns the sums of a node; empty for a node without pods.
   api::Resources Of(const std::string& node) const;
-  // Number of nodes that have pods.
+  // Returns the number of nodes that have pods.
   size_t nodes() const;
 
  private:
-  // Requests of one pod on its node. `node` is empty if the pod uses none.
+  // Requests of one pod on its node. `node` is empty if the pod uses no node.
   struct Share {
     std::string node;
     api::Resources amounts;

@@ -83,8 +83,8 @@ void KeepMetadata(Json& object, Annotations annotations) {
   });
 }
 
-// Keeps mounts by the user at or below the cache path: injection skips such a pod, and its event
-// names the mount.
+// Keeps the user's own mounts at or below the cache path: injection skips a pod with such a mount,
+// and the event about it names the mount.
 void KeepConflictingMounts(Json& container) {
   const std::string mount_path = std::string(api::kMountPath) + "/";
   const auto mounts = container.find("volumeMounts");
@@ -122,7 +122,7 @@ bool IsGated(const Json& pod) {
 }
 
 // Keeps the required node affinity of an ungated pod, for warmups that learn the template from
-// pods. Preferences are dropped because a gate release may have added them.
+// pods. Drops its preferences, because the release of the pod's gate may have added them.
 void KeepWhereItMayRun(Json& affinity) {
   Keep(affinity, {"nodeAffinity"});
   Inside(affinity, "nodeAffinity",
@@ -149,7 +149,7 @@ void KeepContainerStatus(Json& status) {
   Keep(status, {"name", "ready", "started", "restartCount", "state", "lastState"});
 }
 
-// Boot IDs are random, so a prefix distinguishes boots.
+// Keeps a prefix of the boot ID. Boot IDs are random, so a prefix distinguishes boots.
 void KeepNodeFacts(Json& facts) {
   constexpr size_t kBootBytes = 8;
   Keep(facts, {"operatingSystem", "bootID"});
@@ -158,7 +158,7 @@ void KeepNodeFacts(Json& facts) {
   }
 }
 
-// Keeps the message only of the cachewarm condition.
+// Keeps the message of the cachewarm condition; drops those of all others.
 void KeepNodeCondition(Json& condition) {
   const std::string type = kube::TextAt(condition, {"type"});
   if (type == api::kNodeCondition) {
@@ -195,7 +195,7 @@ void ProjectNode(Json& node) {
   Inside(node, "status", [](Json& status) {
     Keep(status, {"allocatable", "conditions", "nodeInfo"});
     Inside(status, "nodeInfo", KeepNodeFacts);
-    // Drops the heartbeat time, which changes every few minutes without meaning.
+    // Drops the heartbeat time, which changes every few minutes and is not read.
     EachOf(status, "conditions", KeepNodeCondition);
   });
 }

@@ -15,7 +15,7 @@ namespace {
 using api::Labels;
 using codec::Json;
 
-// Kueue sets it in namespaces with a default queue.
+// Kueue sets this label on the workloads of namespaces with a default queue.
 constexpr std::string_view kKueueQueueLabel = "kueue.x-k8s.io/queue-name";
 constexpr int64_t kDefaultProgressDeadline = 600;  // apps/v1 Deployment, Argo Rollout
 constexpr int64_t kPodsMax = 1'000'000;            // bounds sums of untrusted numbers
@@ -34,7 +34,7 @@ struct Rolling {
   const Json* missing = nullptr;
 };
 
-// True if all pods of the current template exist.
+// Returns true if all pods of the current template exist.
 bool IsRolledOut(const Json& object, int64_t replicas) {
   return CountAt(object, {"status", "observedGeneration"}, 0) >=
              CountAt(object, {"metadata", "generation"}, 0) &&
@@ -81,7 +81,7 @@ void ReadDeployment(const Json& object, plan::RolloutConstraints& out) {
   }
 }
 
-// blueGreen creates a complete second set before it removes the first.
+// The strategy blueGreen creates a complete second set of pods before it removes the first.
 void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
   const Json none = 0;
   const bool whole = kube::At(object, {"spec", "strategy", "blueGreen"}) != nullptr;
@@ -90,8 +90,8 @@ void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
   ReadRolling(object, {.surge = whole ? nullptr : surge, .missing = whole ? &none : missing}, out);
 }
 
-// podManagementPolicy Parallel allows holds at the first start. During an update one pod at a time
-// is missing, so all replicas are required.
+// With podManagementPolicy Parallel, pods may be held at the first start. During an update one pod
+// at a time is missing, so all replicas are required.
 void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
   out.in_order = kube::TextAt(object, {"spec", "podManagementPolicy"}) != "Parallel";
   out.available = CountAt(object, {"status", "availableReplicas"}, 0);
@@ -99,9 +99,9 @@ void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
   out.pods_most = out.required;
 }
 
-// Counts groups. Without maxSurge, a rolling update deletes a group before it creates its
-// replacement, as a StatefulSet does, so all groups are required. This default does not forbid
-// holds by itself: at a first start and a scale-up no group is deleted.
+// Reads the constraints in groups, not pods. Without maxSurge, a rolling update deletes a group
+// before it creates its replacement, as a StatefulSet does, so all groups are required. This
+// default alone does not forbid holds: at a first start and a scale-up no group is deleted.
 void ReadLeaderWorkerSet(const Json& object, plan::RolloutConstraints& out) {
   const auto rolling = [&](std::string_view field) {
     return kube::At(object, {"spec", "rolloutStrategy", "rollingUpdateConfiguration", field});
@@ -141,8 +141,9 @@ bool Meets(const Json& requirement, const Labels& labels) {
 // Constraints of one workload, or the sum of several.
 struct OwnerConstraints {
   plan::RolloutConstraints constraints;
-  bool counts = false;  // constraints.available and required are known
-  int64_t lacking = 0;  // pods missing in some workloads; a surplus of others does not offset them
+  bool counts = false;  // true if constraints.available and constraints.required are known
+  // pods missing in some workloads; surplus pods of other workloads do not offset them
+  int64_t lacking = 0;
 };
 
 OwnerConstraints ReadWorkload(const Json& object) {
@@ -163,7 +164,7 @@ OwnerConstraints ReadWorkload(const Json& object) {
     total.counts = false;
   }
   if (kind == "InferenceService" || kind == "LLMInferenceService") {
-    // KServe or Knative creates Deployments for them; both have the same default deadline.
+    // KServe or Knative creates Deployments for these kinds; both have the same default deadline.
     out.progress_deadline = std::chrono::seconds(kDefaultProgressDeadline);
   }
   total.lacking = std::max<int64_t>(out.required - out.available, 0);
@@ -191,8 +192,9 @@ void Add(const OwnerConstraints& owner, OwnerConstraints& all) {
   all.lacking += owner.lacking;
 }
 
-// Applies a budget in terms of the workload's own pods if those are counted: requires as many more
-// available pods as the budget is short of.
+// Adds the constraints of a PodDisruptionBudget. If the available pods of the workload are known
+// (`counts`), requires as many more of them as the budget lacks healthy pods; otherwise uses the
+// budget's own numbers.
 void ReadBudget(const Json& budget, bool counts, plan::RolloutConstraints& out) {
   const int64_t desired = CountAt(budget, {"status", "desiredHealthy"}, 0);
   const int64_t healthy = CountAt(budget, {"status", "currentHealthy"}, 0);

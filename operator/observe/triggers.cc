@@ -26,7 +26,7 @@ const codec::Json* MemberOf(const kube::Object& object,
   return object == nullptr ? nullptr : kube::At(*object, path);
 }
 
-// True if the members below `path` differ between before and after.
+// Returns true if the object's members at and below `path` differ before and after the change.
 bool Differs(const kube::Change& change, std::initializer_list<std::string_view> path) {
   const codec::Json* before = MemberOf(change.before, path);
   const codec::Json* after = MemberOf(change.after, path);
@@ -41,7 +41,8 @@ bool IsNewOrGone(const kube::Change& change) {
 }
 
 bool MayAffect(const api::CacheWarmup& warmup, const api::Labels& labels) {
-  // Labels are unknown before acceptance: any pod of the namespace may be the first.
+  // Before the warmup is accepted its labels are unknown, so any pod of the namespace may be its
+  // first.
   if (!warmup.status.injection.has_value()) {
     return true;
   }
@@ -70,11 +71,12 @@ bool IsSame(const Entries& before, const Entries& after, const std::string& key)
                                                : *a->second == *b->second;
 }
 
-// A list that exists in spec and status of a NodeCache, and the key of its items.
+// Name of a list that exists in both spec and status of a NodeCache, and the member that is the key
+// of its items.
 struct SharedList {
   std::string_view name;
   std::string_view key;
-  std::string_view warmup;  // member of a spec item with the warmup's uid
+  std::string_view warmup;  // member of an item in the spec that holds the warmup's uid
 };
 constexpr std::array<SharedList, 3> kSharedLists = {
     {{.name = "warmups", .key = "uid", .warmup = "uid"},
@@ -101,8 +103,8 @@ std::set<std::string> AffectedWarmups(const kube::Change& change) {
   return uids;
 }
 
-// Returns the key of a warmup in spec.warmups of a NodeCache, even of a deleted one; "" if it is
-// not listed.
+// Returns the "ns/name" of a warmup in spec.warmups of a NodeCache, even if the warmup was deleted;
+// "" if it is not listed.
 std::string KeyOf(const kube::Object& node_cache, const std::string& uid) {
   const Entries entries = EntriesOf(node_cache, {"spec", "warmups"}, "uid");
   const auto found = entries.find(uid);
@@ -111,7 +113,8 @@ std::string KeyOf(const kube::Object& node_cache, const std::string& uid) {
                                       kube::TextAt(*found->second, {"name"});
 }
 
-// Disk usage changes with every report and no decision reads it.
+// Returns the node facts that decisions read: all but the disk usage, which changes with every
+// report.
 codec::Json FactsOf(const kube::Object& node_cache) {
   const codec::Json* facts = MemberOf(node_cache, {"status", "node"});
   codec::Json out = facts == nullptr ? codec::Json() : *facts;
@@ -149,7 +152,7 @@ void Triggers::AddEverything() {
   for (const kube::CachedObjectPtr& object : cluster_.node_caches.store().List()) {
     queues_.nodes.Add(object->name().ToString());
   }
-  // Deleted warmups that NodeCaches still list; no other trigger names them.
+  // Queue deleted warmups that NodeCaches still list; no other trigger would queue them.
   for (const NamedWarmup& warmup : cluster_.node_cache_views.Named()) {
     queues_.warmups.Add(warmup.ns + "/" + warmup.name);
   }
@@ -225,7 +228,7 @@ void Triggers::OnPod(const kube::Change& change) {
   }
   const std::string warmup = WarmupOf(pod);
   if (!warmup.empty()) {
-    // Also for a deleted warmup, so that its pods are released.
+    // A deleted warmup is queued too, so that its pods are released.
     queues_.warmups.AddAfter(name.ns + "/" + warmup, kPodBurst);
   }
   AddWarmupsOf(name.ns, kPodBurst,
@@ -245,11 +248,12 @@ void Triggers::OnWorkload(const kube::Change& change, std::string_view kind) {
   const kube::ObjectName name = kube::NameOf(change.object());
   AddWarmupsOf(name.ns, kPodBurst, [&](const api::CacheWarmup& warmup) {
     const auto& ref = warmup.spec.workload_ref;
-    if (!ref.has_value()) {  // its constraints come from all workloads with such a template
+    // without a workloadRef, the constraints come from all workloads with a matching template
+    if (!ref.has_value()) {
       return !warmup.spec.selector.empty() &&
              workloads::MakesPodsWith(change.object(), warmup.spec.selector);
     }
-    // A Rollout may use a Deployment's template.
+    // A Rollout may use the template of a Deployment, so the kind may differ.
     return (ref->kind == kind && ref->name == name.name) ||
            (kind == "Deployment" && ref->kind == "Rollout");
   });

@@ -16,16 +16,17 @@ struct Queues {
   kube::WorkQueue& held;     // "ns/name" of a held pod
 };
 
-// Maps changes to work queue keys. Level-triggered: a key names the object to reconcile, not the
-// change. Delays and coalesces changes that affect many warmups or come in bursts.
+// Converts changes of objects to work queue keys. Level-triggered: a key names the object to
+// reconcile, not the change. Delays and coalesces changes that affect many warmups or come in
+// bursts.
 class Triggers {
  public:
-  // Both must outlive it; it must outlive the threads of `cluster`.
+  // Both references must outlive this object; it must outlive the threads of `cluster`.
   Triggers(ClusterCache& cluster, Queues queues) : cluster_(cluster), queues_(queues) {}
 
   // Call before ClusterCache::Start().
   void Attach();
-  // Queues every object, when this replica becomes the leader.
+  // Queues every object; called when this replica becomes the leader.
   void AddEverything();
 
  private:

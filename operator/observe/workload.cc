@@ -20,8 +20,8 @@ int64_t NumberAt(const Json& object, std::initializer_list<std::string_view> pat
   return value != nullptr && value->is_number_integer() ? value->get<int64_t>() : fallback;
 }
 
-// Returns the object with the pod template and selector of `object`: itself, or the Deployment that
-// a Rollout refers to. Null if that does not exist.
+// Returns the object that has the pod template and selector of `object`: itself, or the Deployment
+// that a Rollout refers to. Null if that Deployment does not exist.
 kube::Object TemplateOwner(const ClusterCache& cluster, const kube::Object& object,
                            const workloads::Shape& shape) {
   return shape.borrows_from.empty()

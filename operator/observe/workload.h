@@ -12,11 +12,11 @@ kube::Object FindReferenced(const ClusterCache& cluster, const api::CacheWarmup&
 // Resolves the workload of `warmup` from its workloadRef, template or selector.
 plan::Workload ResolveWorkload(const ClusterCache& cluster, const api::CacheWarmup& warmup);
 
-// True if the Job has completed or failed, by its conditions.
+// Returns true if the Job has completed or failed, according to its conditions.
 bool IsFinished(const kube::CachedObject& job);
 
-// True if the workload, or any workload that the selector matches, has fewer pods than it wants: a
-// sign that its pods are being rejected.
+// Returns true if the workload, or any workload that the selector matches, has fewer pods than it
+// should have: a sign that its pods are being rejected.
 bool LacksPods(const ClusterCache& cluster, const api::CacheWarmup& warmup);
 
 }  // namespace cachewarm::observe

@@ -48,7 +48,7 @@ pki::Validity From(WallTime now, std::chrono::hours length) {
   return {.from = now - kBehind, .until = now + length};
 }
 
-// Computes one renewal; changes `bundle_` step by step.
+// Computes one renewal of `bundle_`; each step changes it.
 class Renewal {
  public:
   Renewal(CertificateBundle bundle, const RenewalInputs& inputs)
@@ -85,8 +85,8 @@ class Renewal {
     return absl::OkStatus();
   }
 
-  // True if the certificate can be served: valid now, for the right name, with its key, signed by a
-  // trusted authority.
+  // Returns true if the certificate can be served: it is valid now, for the right name, with its
+  // key, and signed by a trusted authority.
   bool IsUsable(const Certificates& serving) const {
     return !serving.empty() && IsValid(serving.front(), in_.now) &&
            serving.front().dns_names == std::vector<std::string>{in_.dns_name} &&

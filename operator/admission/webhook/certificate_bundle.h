@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
 
-// Decides when to renew the webhook's certificates. Pure but for the random numbers of new keys
-// (lib/pki): takes the stored bundle and the time.
+// Decides when to renew the webhook's certificates. Reads neither the cluster nor a clock: takes
+// the stored bundle and the time. Pure, except for the random numbers of new keys (lib/pki).
 namespace cachewarm::webhook {
 
 // The Secret's content as PEM texts; "" if absent. An authority is valid for 10 years, a serving
@@ -26,12 +26,12 @@ struct CertificateBundle {
 struct RenewalInputs {
   WallTime now{};
   std::string dns_name;   // name under which the API server calls the webhook
-  std::string ca_bundle;  // present caBundle; any text
+  std::string ca_bundle;  // caBundle at present; may be any text
 };
 
-// Returns the bundle to store instead of `bundle`; nothing while it is valid. Adds a new authority
-// to the caBundle before issuing a serving certificate from it. If no valid serving certificate is
-// left, renews both at once. Tolerates any text in `bundle`.
+// Returns the bundle to store instead of `bundle`; nullopt while `bundle` is valid. Adds a new
+// authority to the caBundle before issuing a serving certificate from it. If no valid serving
+// certificate is left, renews both at once. Tolerates any text in `bundle`.
 absl::StatusOr<std::optional<CertificateBundle>> Renew(const CertificateBundle& bundle,
                                                        const RenewalInputs& inputs);
 

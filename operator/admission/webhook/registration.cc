@@ -26,7 +26,7 @@ std::string Decoded(const std::string& base64) {
   return codec::DecodeBase64(base64).value_or("");
 }
 
-// Returns nullopt if it does not exist.
+// Reads one object. Returns nullopt if it does not exist.
 absl::StatusOr<std::optional<Json>> Find(kube::Client& client, const kube::Resource& resource,
                                          std::stop_token stop) {
   auto object =

@@ -24,7 +24,7 @@ inline constexpr std::string_view kWebhookName = "cachewarm-webhook";
 // caBundle.
 struct Registration {
   std::vector<std::string> authorities;  // caBundle of each webhook, decoded
-  // cert-manager maintains the caBundle and the Secret; the operator writes neither.
+  // True if cert-manager maintains the caBundle and the Secret; the operator then writes neither.
   bool by_cert_manager = false;
 };
 
@@ -36,16 +36,16 @@ struct Installed {
 
 absl::StatusOr<Installed> FindInstalled(kube::Client& client, std::stop_token stop);
 
-// The Secret as read; its resourceVersion makes the write conditional.
+// The Secret as it was read; its resourceVersion makes the write conditional.
 struct StoredCertificateBundle {
   CertificateBundle bundle;
   std::shared_ptr<const codec::Json> secret;
 };
-// FAILED_PRECONDITION, naming the remedy, if the Secret does not exist.
+// Reads the Secret. Errors: FAILED_PRECONDITION, with the remedy, if the Secret does not exist.
 absl::StatusOr<StoredCertificateBundle> ReadCertificateBundle(kube::Client& client,
                                                               const std::string& ns,
                                                               std::stop_token stop);
-// ABORTED if the Secret has changed since it was read.
+// Writes the Secret. Errors: ABORTED if it has changed since it was read.
 absl::Status WriteCertificateBundle(kube::Client& client, const StoredCertificateBundle& stored,
                                     const CertificateBundle& bundle, std::stop_token stop);
 

@@ -18,16 +18,16 @@ inline constexpr size_t kReviewValuesMax = 128U << 10U;
 
 // A review of a pod that is being created.
 struct Review {
-  std::string uid;  // of the request, repeated in the response
+  std::string uid;  // uid of the request; repeated in the response
   std::string ns;   // namespace; a DNS label
   std::shared_ptr<const codec::Json> pod;
 };
 
-// Decodes untrusted bytes. INVALID_ARGUMENT names the field that is invalid.
+// Decodes untrusted bytes. Errors: INVALID_ARGUMENT names the invalid field.
 absl::StatusOr<Review> DecodeReview(std::string_view body);
 
-// Encodes "allowed" with a JSON patch from the reviewed pod to `changed`; without a patch if both
-// are equal. Never denies.
+// Encodes the response "allowed" with a JSON patch from the reviewed pod to `changed`; without a
+// patch if both are equal. The response never denies the pod.
 std::string EncodeAnswer(const Review& review, const codec::Json& changed);
 
 }  // namespace cachewarm::webhook

@@ -12,12 +12,14 @@ namespace cachewarm::webhook {
 namespace {
 
 constexpr Duration kCheckInterval = std::chrono::seconds(30);
-// While not settled: the first check failed, or the leader has not issued a certificate yet.
+// Interval of the checks while Service::IsSettled() is false: no check has succeeded yet, or the
+// leader has not issued a certificate.
 constexpr Duration kUnsettledCheckInterval = std::chrono::seconds(2);
 constexpr size_t kHeaderBytesMax = 16U << 10U;
 // An API server opens one connection per concurrent request and keeps 25 idle.
 constexpr int kConnectionsMax = 256;
-// API servers close idle connections after 90 s; closing later than they do loses no request.
+// API servers close idle connections after 90 s. The webhook waits longer, so that it never closes
+// a connection on which a request arrives.
 constexpr Duration kIdleTimeout = std::chrono::seconds(120);
 
 std::string WhyMissing(const Installed& installed) {

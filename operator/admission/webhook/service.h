@@ -22,7 +22,7 @@ namespace cachewarm::webhook {
 
 struct ServiceOptions {
   std::string ns;    // namespace of the operator, the Secret and the Service
-  std::string root;  // of the agents
+  std::string root;  // directory of the agents
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8443;
   // Time to keep serving after `stop`: API servers call the webhook until they have seen the
@@ -30,7 +30,7 @@ struct ServiceOptions {
   Duration drain_delay{3'000};
 };
 
-// All references must outlive it.
+// All references must outlive the service.
 struct ServiceDependencies {
   kube::Client& client;
   const Clock& clock;
@@ -48,8 +48,8 @@ class Service {
  public:
   Service(ServiceOptions options, ServiceDependencies deps);
 
-  // Checks at once, every 2 s until IsSettled() and every 30 s afterwards. After `stop`, returns at
-  // once if not serving, else after `drain_delay`.
+  // Checks at once, then every 2 s until IsSettled() and every 30 s afterwards. After `stop`,
+  // returns at once if the webhook is not served, else after `drain_delay`.
   void Run(std::stop_token stop);
   // Sets whether this replica leads and triggers a check. Thread-safe.
   void SetLeading(bool leading);
@@ -57,12 +57,13 @@ class Service {
   // Returns why no pod can be injected, with the remedy; "" if the policy or the webhook is
   // installed or before the first check. Thread-safe.
   std::string Missing() const;
-  // True once a check has succeeded and the webhook, if needed, is served; stays true. Thread-safe.
+  // Returns true once a check has succeeded and the webhook, if needed, is served; stays true
+  // afterwards. Thread-safe.
   bool IsSettled() const { return settled_.load(); }
   // Port of the webhook; 0 while not serving. Thread-safe.
   uint16_t port() const { return port_.load(); }
-  // Returns the time for which Run() keeps serving after `stop`; zero while not serving.
-  // Thread-safe.
+  // Returns the time for which Run() keeps serving after `stop`; zero while the webhook is not
+  // served. Thread-safe.
   Duration StopDelay() const { return port_ == 0 ? Duration(0) : options_.drain_delay; }
 
  private:
@@ -79,7 +80,7 @@ class Service {
   ServiceOptions options_;
   ServiceDependencies deps_;
   std::shared_ptr<http::ServerIdentity> identity_;
-  CertificateBundle served_;  // used on Run()'s thread only, like `server_`
+  CertificateBundle served_;  // used on Run()'s thread only, as is `server_`
   std::unique_ptr<http::Server> server_;
   std::atomic<uint16_t> port_{0};
   std::atomic<bool> settled_{false};
