@@ -21,16 +21,16 @@ struct Config {
   bundle::StoreOptions store;
   int64_t byte_limit = 0;  // limit for all generations together; 0: none
   std::string node_facts;  // path of a file; empty: all node facts are probed
-  // the path was set by flag or environment, not by the shared configuration file
+  // The path was set by flag or environment, not by the shared configuration file.
   bool node_facts_must_exist = false;
   std::string kubeconfig;  // empty: the service account of the agent's pod
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8080;
   int workers = 3;               // concurrent fetches and publications
-  int transfer_threads = 2;      // of each fetch or publication
+  int transfer_threads = 2;      // threads of each fetch or publication
   int64_t scrub_seconds = 3600;  // between two scrubs of an active tree; 0: never scrubbed
   bundle::KeyFiles keys;
-  bundle::Limits limits;  // of each bundle
+  bundle::Limits limits;  // limits of each bundle
   LogLevel log_level = LogLevel::kInfo;
 };
 

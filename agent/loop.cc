@@ -140,7 +140,8 @@ absl::Status Loop::EnsureRoot() {
 absl::Status Loop::Scan() {
   CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root));
   if (watched_.ForgetGone(inventory_)) {
-    // the bytes of the removed tree are free again; the plan needs them to fetch it again
+    // The bytes of the removed tree are free again; the plan needs that space to fetch the tree
+    // again.
     MeasureRoot(true);
   }
   return absl::OkStatus();

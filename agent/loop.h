@@ -30,7 +30,7 @@ struct LoopOptions {
   // Between iterations without an event: kubelet creates directories without notifying the agent.
   Duration idle{15'000};
   Duration active{1'000};  // while a capture or a start window is open
-  // between measurements of the root's size; `idle` if the root is unusable
+  // Between measurements of the root's size; `idle` if the root is unusable.
   Duration measure{300'000};
   Duration scrub{3'600'000};  // between two scrubs of an active tree; zero: never
 };
@@ -47,7 +47,7 @@ class Loop {
 
   // `context` must outlive the loop.
   Loop(const Context& context, LoopOptions options, Report report);
-  // Stops the workers of `context` first: their jobs use members of the loop.
+  // Stops the worker threads of `context` first: their jobs use members of the loop.
   ~Loop();
 
   // Sets the desired state; null before it is known and after the NodeCache was deleted: existing
@@ -103,7 +103,7 @@ class Loop {
   Inventory inventory_;
   Plan plan_;
   std::map<Mount, std::string> mount_problems_;
-  // problems of the previous iteration, which are already logged
+  // Problems of the previous iteration, which are already logged.
   std::map<Mount, std::string> known_problems_;
   api::RootStatus root_status_;
   MonoTime measured_at_{};

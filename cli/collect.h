@@ -17,7 +17,7 @@ namespace cachewarm::cli {
 // Files of a cache directory that go into a bundle.
 struct Collection {
   capture::Selection selection;
-  std::vector<bundle::PackFile> files;         // of the selection
+  std::vector<bundle::PackFile> files;         // the selected files
   std::map<std::string, int64_t> left_behind;  // number of skipped files by reason
 };
 

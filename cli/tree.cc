@@ -43,7 +43,7 @@ absl::StatusOr<bool> IsFree(const Destination& destination) {
 
 absl::StatusOr<Destination> Prepare(const std::string& text) {
   const std::filesystem::path path =
-      // normalized, with a slash at the end
+      // Normalized, with a slash at the end.
       std::filesystem::absolute(text).lexically_normal() / "";
   const std::filesystem::path plain = path.parent_path();
   CW_ASSIGN_OR_RETURN(fs::Dir parent, fs::Dir::Open(plain.parent_path().string()));

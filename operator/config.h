@@ -23,7 +23,7 @@ struct Config {
   bool leader_elect = true;
   LogLevel log_level = LogLevel::kInfo;
   std::string ns = "cachewarm-system";  // namespace of the operator and its Lease
-  std::string identity;                 // of this process in the Lease; the pod's name
+  std::string identity;                 // name of this process in the Lease: the pod's name
   int workers = 2;                      // warmups reconciled concurrently
   int builder_jobs_max = 8;             // concurrent builder Jobs in the cluster; 0: none
   int fetch_nodes_max = 32;             // nodes that may fetch concurrently

@@ -11,7 +11,7 @@
 namespace cachewarm::agent {
 
 enum class FileEventType {
-  kOpened,       // by any process but the agent
+  kOpened,       // opened by any process but the agent
   kRead,         // closed without having been open for writing
   kCreated,      // created under this name, or found in a new directory
   kWritten,      // closed after having been open for writing
@@ -30,7 +30,7 @@ struct FileEvent {
 
 // File events in the trees of one warmup between two times.
 struct EventRecord {
-  std::vector<FileEvent> events;  // by time
+  std::vector<FileEvent> events;  // ordered by time
   // False if events may be missing: the kernel's queue or the event log overflowed, or the watch
   // began after the window.
   bool complete = true;

@@ -17,8 +17,8 @@ struct ScanLimits {
 
 // Callbacks of a scan. Paths are relative to the root of the tree.
 struct ScanVisitor {
-  // Called with the open directory before it is listed. A watch added here misses no file: later
-  // files raise an event, existing files are listed. Return false to skip the contents.
+  // Called with the open directory before it is listed. A callback that adds a watch misses no
+  // file: later files raise an event, existing files are listed. Return false to skip the contents.
   std::function<bool(std::string_view path, int fd)> directory;
   std::function<void(std::string_view path)> file;
 };

@@ -315,7 +315,7 @@ class InotifyWatcher final : public Watcher {
   mutable std::mutex mutex_;
   std::condition_variable drained_;
   std::map<std::string, std::unique_ptr<Tree>, std::less<>> trees_;
-  std::unordered_map<int, Place> places_;  // by number of the inotify watch
+  std::unordered_map<int, Place> places_;  // by inotify watch number
   uint64_t requested_ = 0;
   uint64_t completed_ = 0;
   int overflows_ = 0;

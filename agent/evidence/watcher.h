@@ -14,7 +14,7 @@
 namespace cachewarm::agent {
 
 struct WatcherLimits {
-  // limit for all trees together; a watch takes 1 KB of kernel memory
+  // Limit for all trees together; a watch takes 1 KB of kernel memory.
   int directories_max = 50'000;
   int directories_per_tree = 20'000;
   int depth_max = 32;
@@ -25,9 +25,9 @@ struct WatcherLimits {
 
 // One generation on disk. A warmup has several: the active one and those that pods still use.
 struct WatchedTree {
-  std::string generation;  // unique
+  std::string generation;  // unique name of the generation
   std::string warmup_uid;
-  std::string directory;  // absolute
+  std::string directory;  // absolute path of the tree
   std::string run_as;     // "u1000", "image"; empty matches every run-as
   // True for a new tree that no pod can have used yet: its record is complete from the beginning of
   // time. False for trees that were found after a restart or adopted.

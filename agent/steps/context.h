@@ -27,7 +27,7 @@ struct Context {
   Log& log;
   Metrics& metrics;
   fingerprint::NodeFacts node;
-  int transfer_threads;  // of each fetch or publication
+  int transfer_threads;  // threads of each fetch or publication
   bundle::KeyFiles keys;
   bundle::Limits limits;  // limits of each fetched bundle
   // Starts the next iteration of the sync loop immediately. Thread-safe.

@@ -21,7 +21,7 @@ class Workers {
   // Calls Stop().
   ~Workers();
 
-  // Queues a job. Returns false if the queue is full or the workers are stopping.
+  // Queues a job. Returns false if the queue is full or Stop() was called.
   bool Post(Job job);
   size_t threads() const { return threads_max_; }
   // Drops queued jobs, requests the stop of running ones and waits for them.

@@ -15,7 +15,7 @@ namespace cachewarm::agent {
 // A file of a bundle, compared with the file that is now at its path in the tree.
 struct FileChange {
   bool right = false;      // the content has the digest in the bundle's entry list
-  bool same_file = false;  // inode and mode are those that the agent created
+  bool same_file = false;  // inode and mode are unchanged since the agent created the file
   bool written = false;    // size or mtime changed
   bool writable = false;   // engines rewrite files of this kind in place (lib/caches)
   bool truncated = false;  // caches::CheckWhole() returns DATA_LOSS

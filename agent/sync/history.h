@@ -36,7 +36,7 @@ enum class FaultKind {
 struct FailureState {
   int count = 0;
   MonoTime not_before{};  // MonoTime::max(): never
-  std::string reason;     // of lib/api/reasons.h
+  std::string reason;     // one of the reasons in lib/api/reasons.h
   std::string message;    // error and remedy, for users
   // The bundle is rejected or damaged: persisted, so that a restart does not fetch it again.
   bool quarantined = false;
@@ -72,7 +72,7 @@ bool IsBundleFault(FaultKind kind);
 struct Moment {
   MonoTime mono{};
   WallTime wall{};    // current time, for the message
-  double random = 0;  // in [0, 1)
+  double random = 0;  // random number in [0, 1) for the backoff
 };
 
 // Records one more failure and sets the time of the next retry by exponential backoff. Maximum

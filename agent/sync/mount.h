@@ -17,7 +17,7 @@ namespace cachewarm::agent {
 struct Mount {
   std::string ns;
   std::string name;
-  std::string uid;     // of the warmup
+  std::string uid;     // uid of the warmup
   std::string run_as;  // "u1000" or "image"
 
   friend bool operator==(const Mount&, const Mount&) = default;

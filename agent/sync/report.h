@@ -28,7 +28,7 @@ struct ReportInput {
   const Inventory& inventory;
   const History& history;
   const Plan& plan;
-  // of running fetches, rounded by ReportedBytes()
+  // Progress of the running fetches, rounded by ReportedBytes().
   const std::map<Digest, FetchProgress>& progress;
   const std::map<Mount, std::string>& mount_problems;  // why a directory could not be prepared
   const api::RootStatus& root;

@@ -18,7 +18,7 @@ namespace cachewarm::agent {
 
 struct QuarantinedBundle {
   BundleName name;
-  std::string reason;  // of lib/api/reasons.h
+  std::string reason;  // one of the reasons in lib/api/reasons.h
   std::string message;
   int failures = 0;
   WallTime at{};                  // time of the last failure

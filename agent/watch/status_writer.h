@@ -14,9 +14,9 @@ namespace cachewarm::agent {
 
 struct StatusWriterOptions {
   std::string node_name;
-  // from the first change to the write, so that several changes are written together
+  // Wait from the first change to the write, so that several changes are written together.
   Duration coalesce{1'000};
-  // minimum interval; up to a fifth is added, so that nodes do not write simultaneously
+  // Minimum interval; up to a fifth is added, so that nodes do not write simultaneously.
   Duration heartbeat{300'000};
   Duration retry_first{1'000};
   Duration retry_most{60'000};

@@ -27,14 +27,14 @@ struct ReleaseRequest {
   // pods without a held-until annotation.
   std::optional<Duration> past_deadline;
   bool dry_run = false;
-  std::string_view reason;  // of lib/api/reasons.h
+  std::string_view reason;  // one of the reasons in lib/api/reasons.h
 };
 
 enum class ReleaseResult {
   kReleased,
   kWouldRelease,  // dry run
   kNotDue,        // before its deadline
-  // named by the caller but not held by cachewarm, or released by another process meanwhile
+  // Named by the caller but not held by cachewarm, or released by another process meanwhile.
   kNotHeld,
   kFailed,
 };

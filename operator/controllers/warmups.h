@@ -72,7 +72,7 @@ class Warmups {
   std::mutex observe_mutex_;
   std::mutex mutex_;
   std::map<std::string, Write> writes_;  // by warmup uid
-  // uids of the present warmups at their last reconcile
+  // Uids of the present warmups at their last reconcile.
   std::map<kube::ObjectName, std::string> uids_;
 };
 

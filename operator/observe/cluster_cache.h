@@ -61,7 +61,7 @@ class ClusterCache {
   // planning does not depend on them.
   kube::Reflector services;
   kube::Reflector failed_creates;  // events with the reason FailedCreate
-  // events with the reason FailedMount, indexed by the uid of the regarding pod
+  // Events with the reason FailedMount, indexed by the uid of the regarding pod.
   kube::Reflector failed_mounts;
   // Workload kinds that the cluster may not serve; an unserved kind counts as synced.
   std::deque<kube::OptionalReflector> optional_workloads;

@@ -12,8 +12,8 @@
 
 // Finds pods that could not be created or started because of the injection: from the condition
 // ReplicaFailure of a workload and from the events FailedCreate (controllers) and FailedMount
-// (kubelet). Only messages that mention cachewarm's volume, gate or path count. The path inside the
-// pod is fixed; the path on the node is `root`.
+// (kubelet). Ignores messages that do not mention cachewarm's volume, gate or path. The path inside
+// the pod is fixed; the path on the node is `root`.
 namespace cachewarm::observe {
 
 // Returns the newest failure to create a pod of the warmup in `snapshot`. Reads the snapshot's

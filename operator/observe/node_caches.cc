@@ -67,7 +67,8 @@ std::set<std::string> PendingWarmups(const Json& node_cache) {
   return pending;
 }
 
-// Returns `part` (spec or status) with only those of its warmups that are in `wanted`.
+// Returns `part` (spec or status) of a NodeCache with its list of warmups reduced to those whose
+// uid is in `wanted`.
 Json Share(const PackedValue& part, const std::set<std::string>& wanted) {
   Json out = Json::object();
   for (const char* whole : {"captures", "starts", "node", "heartbeatTime"}) {

@@ -3,8 +3,9 @@
 
 #include "lib/codec/json_fwd.h"
 
-// Reduce each watched object to the members that the operator reads, in place, before it is stored:
-// a cluster has thousands of pods and nodes. Pure. Never fails; unexpected members are dropped.
+// Functions that reduce a watched object, in place, to the members that the operator reads, before
+// it is stored: a cluster has thousands of pods and nodes. Pure. They never fail; unexpected
+// members are dropped.
 namespace cachewarm::observe {
 
 // Keeps identity, labels, cachewarm annotations, the controlling owner, the node or the reason for

@@ -142,7 +142,7 @@ bool Meets(const Json& requirement, const Labels& labels) {
 struct OwnerConstraints {
   plan::RolloutConstraints constraints;
   bool counts = false;  // true if constraints.available and constraints.required are known
-  // pods missing in some workloads; surplus pods of other workloads do not offset them
+  // Pods missing in some workloads; surplus pods of other workloads do not offset them.
   int64_t lacking = 0;
 };
 

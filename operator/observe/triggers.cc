@@ -83,8 +83,8 @@ constexpr std::array<SharedList, 3> kSharedLists = {
      {.name = "captures", .key = "id", .warmup = "warmupUID"},
      {.name = "starts", .key = "podUID", .warmup = "warmupUID"}}};
 
-// Returns the uids of the warmups affected by a change of a NodeCache: usually one of the 20 on a
-// node, and none if only the report's time changed.
+// Returns the uids of the warmups affected by a change of a NodeCache: usually one of the 20
+// warmups on a node, and none if only its heartbeat time changed.
 std::set<std::string> AffectedWarmups(const kube::Change& change) {
   std::set<std::string> uids;
   for (const SharedList& list : kSharedLists) {
@@ -248,7 +248,7 @@ void Triggers::OnWorkload(const kube::Change& change, std::string_view kind) {
   const kube::ObjectName name = kube::NameOf(change.object());
   AddWarmupsOf(name.ns, kPodBurst, [&](const api::CacheWarmup& warmup) {
     const auto& ref = warmup.spec.workload_ref;
-    // without a workloadRef, the constraints come from all workloads with a matching template
+    // Without a workloadRef, the constraints come from all workloads with a matching template.
     if (!ref.has_value()) {
       return !warmup.spec.selector.empty() &&
              workloads::MakesPodsWith(change.object(), warmup.spec.selector);

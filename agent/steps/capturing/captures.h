@@ -19,7 +19,7 @@ namespace cachewarm::agent {
 struct CaptureOrder {
   api::CaptureRequest request;
   std::string ns;    // namespace of the warmup; empty if the spec does not list the warmup
-  std::string name;  // of the warmup
+  std::string name;  // name of the warmup
   std::vector<Digest> bundles;  // bundles of the warmup that this node should have
   std::shared_ptr<const caches::CacheTable> table;
 };

@@ -22,8 +22,8 @@ struct PublishJob {
   const caches::CacheTable& table;
   const fingerprint::NodeFacts& node;
   api::CaptureRequest request;
-  std::string ns;    // of the warmup
-  std::string name;  // of the warmup
+  std::string ns;    // namespace of the warmup
+  std::string name;  // name of the warmup
   // Bundles of the warmup that fit this node. One of them becomes the base if the key has no bundle
   // yet.
   std::vector<Digest> older;

@@ -21,8 +21,9 @@ struct FetchJob {
   const caches::CacheTable& table;
   const Clock& clock;
   Fetch step;
-  std::string gpu_type;   // of this node; bundles for another one are rejected
-  std::string cpu_class;  // likewise, for bundles with native host code
+  std::string gpu_type;  // GPU type of this node; bundles for another one are rejected
+  // CPU class of this node; bundles with native host code for another one are rejected.
+  std::string cpu_class;
   DiskLimits disk;
   int threads = bundle::DefaultThreads();  // for verifying, decompressing and writing
   std::string public_key_file;  // keys that must have signed every bundle; empty: no check
@@ -42,7 +43,7 @@ struct Fetched {
 
 struct FetchFault {
   absl::Status status;
-  Digest digest;  // of the bundle in progress; empty if the error is not in a bundle
+  Digest digest;  // the bundle in progress; empty if the error is not in a bundle
   FaultSource source = FaultSource::kDisk;
 };
 

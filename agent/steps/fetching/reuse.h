@@ -24,9 +24,9 @@ using OnOpeningSource = std::function<void(const std::string& generation, const 
 // call.
 struct ReuseJob {
   const fs::Dir& root;
-  const fs::Dir& staging;  // of the new tree
+  const fs::Dir& staging;  // staging directory of the new tree
   const caches::CacheTable& table;
-  const Mount& mount;                       // of the new tree
+  const Mount& mount;                       // mount of the new tree
   const std::vector<std::string>& sources;  // generations of the source trees
   int threads = 2;
   // Makes the directories of the new tree, concurrently with reading the journals of the sources,
@@ -37,7 +37,7 @@ struct ReuseJob {
 };
 
 struct Reused {
-  // by index of the entries in `config`; empty if no file was reused
+  // By index of the entries in `config`; empty if no file was reused.
   bundle::PresentEntries present;
   int64_t files = 0;
   int64_t bytes = 0;
