@@ -12,7 +12,7 @@
 namespace cachewarm::agent {
 namespace {
 
-constexpr int64_t kSizeStep = 20;  // progress is reported in steps of a twentieth
+constexpr int64_t kSizeStep = 20;  // fetched bytes and disk sizes are reported in steps of 1/20
 
 class Reporter {
  public:

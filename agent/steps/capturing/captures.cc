@@ -16,7 +16,8 @@
 namespace cachewarm::agent {
 namespace {
 
-// Number of store failures that are retried before the state becomes Failed: about seven seconds.
+// Number of store failures that are retried before the state becomes Failed; the retries take about
+// seven seconds.
 constexpr int kSilentRetries = 3;
 
 // Returns true if a retry may succeed; all other errors need a repair by an administrator.

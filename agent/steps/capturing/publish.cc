@@ -104,8 +104,8 @@ absl::StatusOr<std::optional<bundle::Bundle>> BaseOf(const bundle::RepositoryRef
   return previous;
 }
 
-// Returns the facts of the new bundle, united with those of the bundle that ReadBundleToKeep()
-// read.
+// Returns the facts of the new bundle. If the request has a base_digest, they are united with those
+// of that bundle, whose files the new bundle contains too.
 bundle::Facts FactsOf(const PublishJob& job, const capture::Selection& selection,
                       const std::optional<bundle::Bundle>& base) {
   bundle::Facts own = capture::FactsOf(
