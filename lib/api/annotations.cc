@@ -45,7 +45,7 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-// Splits a list. Returns nullopt for an empty item or too many items.
+// Splits a list at commas. Returns nullopt for an empty item or too many items.
 std::optional<std::vector<std::string>> Items(std::string_view text) {
   std::vector<std::string> items;
   while (true) {
@@ -126,7 +126,8 @@ void Put(const SpecAnnotation& row, Json value, Json& spec) {
   owner[std::string(row.field)] = std::move(value);
 }
 
-// Returns the error of the spec's reader for this one field, or "".
+// Checks the value with the reader of the spec, as a spec with this one field. Returns the problem,
+// or "".
 std::string FieldProblem(const SpecAnnotation& row, const Json& value) {
   Json object = {{"metadata", {{"name", "x"}}},
                  {"spec", {{"selector", {{"matchLabels", {{"x", "x"}}}}}}}};
@@ -135,7 +136,7 @@ std::string FieldProblem(const SpecAnnotation& row, const Json& value) {
   if (status.ok()) {
     return "";
   }
-  // Drops the path of "spec.gate.mode: expected ...": the user wrote an annotation.
+  // Drops the path from "spec.gate.mode: expected ...": the user wrote an annotation, not a field.
   const std::string words = Message(status);
   const size_t colon = words.find(": ");
   return colon == std::string::npos ? words : words.substr(colon + 2);
@@ -183,7 +184,8 @@ std::string Unknown(std::string_view name) {
                      name.substr(0, kQuotedBytesMax), known);
 }
 
-// An object may have as many annotations as fit into 256 KiB.
+// Replaces problems above kProblemsMax by one that counts them, because an object may have as many
+// annotations as fit into 256 KiB.
 void Truncate(std::vector<std::string>& problems) {
   if (problems.size() > kProblemsMax) {
     const size_t more = problems.size() - kProblemsMax;

@@ -9,7 +9,7 @@
 
 #include "lib/codec/json_value.h"
 
-// Annotations on a workload that set fields of the spec of its CacheWarmup. docs/annotations.md has
+// Annotations of a workload that set fields in the spec of its CacheWarmup. docs/annotations.md has
 // the same table; tests/unit/lib/api keeps both equal.
 namespace cachewarm::api {
 
@@ -18,7 +18,7 @@ enum class AnnotationForm {
   kNumber,   // an integer in decimal
   kBoolean,  // true or false
   kList,     // a,b,c
-  kNames,    // a,b,c as a list of objects with a name
+  kNames,    // a,b,c; in the spec a list of objects with the field `name`
   kLabels,   // key=value,key=value
 };
 
@@ -26,7 +26,7 @@ enum class AnnotationForm {
 // (lib/api/json/warmup_spec.cc), so that annotation and field have the same bounds.
 struct SpecAnnotation {
   std::string_view name;     // with the prefix "cachewarm.io/"
-  std::string_view section;  // "gate", "compile" or "", the spec itself
+  std::string_view section;  // "gate", "compile", or "" for the spec itself
   std::string_view field;
   AnnotationForm form;
   std::string_view example;  // for messages about an invalid value
@@ -36,13 +36,13 @@ std::span<const SpecAnnotation> SpecAnnotations();
 // The spec that the annotations of a workload request.
 struct AnnotatedSpec {
   codec::Json spec = codec::Json::object();  // only the fields that annotations set
-  // One sentence per unknown or invalid annotation, with the name and the remedy. After 8, one more
-  // sentence has the number of the others.
+  // One sentence per unknown or invalid annotation, with its name and the remedy. After 8 of them,
+  // a last sentence says how many more there are.
   std::vector<std::string> problems;
 };
 
-// Reads the annotations with the prefix cachewarm.io/, except cachewarm.io/warm. Ignores all
-// others.
+// Converts the annotations with the prefix cachewarm.io/, except cachewarm.io/warm, into fields of
+// the spec. Ignores all others.
 AnnotatedSpec ReadAnnotatedSpec(const std::map<std::string, std::string>& annotations);
 
 }  // namespace cachewarm::api

@@ -16,7 +16,7 @@
 #include "lib/codec/json_fwd.h"
 
 // The CacheWarmup resource (crds/cachewarmups.yaml; tests/unit/lib/api keeps both equal). Plain
-// values, no I/O. Decode rejects what the schema rejects.
+// values, no I/O. Decoding rejects objects that the schema of the CRD rejects.
 namespace cachewarm::api {
 
 struct WorkloadRef {
@@ -29,7 +29,7 @@ struct WorkloadRef {
 // One entry of spec.caches: a preset by name, or a custom cache.
 struct CacheChoice {
   std::string name;
-  std::string env;                   // custom: variable that points the engine to the path
+  std::string env;                   // custom: environment variable that is set to the path
   std::string path;                  // custom: relative to the mount
   std::vector<std::string> include;  // custom: globs below path; empty: all files
   friend bool operator==(const CacheChoice&, const CacheChoice&) = default;
@@ -43,7 +43,7 @@ struct HttpHeader {
   friend bool operator==(const HttpHeader&, const HttpHeader&) = default;
 };
 
-// One request to the pod of a builder Job, sent once its containers are ready.
+// One HTTP request to the pod of a builder Job, sent once its containers are ready.
 struct BuildRequest {
   std::string method = "GET";
   std::string path;
@@ -63,7 +63,8 @@ struct CompileSpec {
   int pending_seconds = 600;
   int settle_seconds = 10;
   int backoff_limit = 3;
-  // Strategic merge patch on the pod template of a builder Job, as written; null when absent.
+  // Strategic merge patch that is applied to the pod template of a builder Job, as the user wrote
+  // it; null when absent.
   std::shared_ptr<const codec::Json> overrides;
   std::vector<BuildRequest> requests;
   friend bool operator==(const CompileSpec& a, const CompileSpec& b);
@@ -83,7 +84,7 @@ struct WarmupSpec {
   std::optional<WorkloadRef> workload_ref;
   // A PodTemplateSpec as the user wrote it; null when absent.
   std::shared_ptr<const codec::Json> pod_template;
-  std::map<std::string, std::string> selector;  // matchLabels
+  std::map<std::string, std::string> selector;  // as in matchLabels
   std::string container;                        // empty: chosen by the operator
   std::vector<CacheChoice> caches;              // empty: every preset
   std::vector<std::string> gpu_types;           // empty: every type
@@ -99,8 +100,8 @@ struct EnvVar {
   friend bool operator==(const EnvVar&, const EnvVar&) = default;
 };
 
-// Input of the admission policy. Has no paths: the policy computes them, so that nobody can write
-// one.
+// Input of the admission policy. It has no paths: the policy computes them, so that nobody can
+// choose the path that a pod mounts.
 struct Injection {
   std::map<std::string, std::string> labels;
   std::string container;
@@ -119,7 +120,7 @@ struct BundleStatus {
   Digest digest;
   int64_t bytes = 0;
   int files = 0;
-  bool native = true;  // holds native host code: bound to its CPU class
+  bool native = true;  // holds native host code, and fits only nodes of its CPU class
   double compile_seconds = 0;
   std::string builder_pod;
   std::string builder_node;
@@ -127,35 +128,35 @@ struct BundleStatus {
   int nodes_desired = 0;
   int nodes_ready = 0;
   int nodes_failed = 0;
-  int nodes_waiting = 0;  // for a fetch slot
+  int nodes_waiting = 0;  // nodes that wait for a fetch slot
   std::string message;
   friend bool operator==(const BundleStatus&, const BundleStatus&) = default;
 };
 
 enum class BuilderState { kElected, kCapturing, kCaptured, kFailed };
 
-// The bundle that a build has pushed so far, as reported by its agents.
+// The bundle with all captures of a build that agents have pushed so far.
 struct CapturedBundle {
   Digest digest;
   int64_t bytes = 0;
   int files = 0;
   bool native = true;
   double compile_seconds = 0;
-  WallTime captured_time{};  // of the last pod that was captured or given up
+  WallTime captured_time{};  // time at which the last pod so far was captured or given up
   friend bool operator==(const CapturedBundle&, const CapturedBundle&) = default;
 };
 
 inline constexpr size_t kRanksMax = 64;
 
-// The last build of one key. The backoff is computed from attempts and times here, so that a new
-// leader computes the same.
+// The last build of one key. The backoff between builds is computed from `attempt` and the times
+// here, so that a new leader computes the same.
 struct BuilderStatus {
   std::string key;
   std::string gpu_type;
   std::string cpu_class;
   std::string image;
   std::string revision;
-  // Hash of the other spec fields that a build depends on; empty for builds of older versions.
+  // Hash of further spec fields that a build depends on; empty for builds of older versions.
   std::string settings_hash;
   std::string pod_uid;
   std::string pod_name;
@@ -164,11 +165,11 @@ struct BuilderStatus {
   BuilderState state = BuilderState::kElected;
   int attempt = 1;
   WallTime elected_time{};
-  WallTime answered_time{};  // of the last response to compile.requests; zero before
-  WallTime finished_time{};  // when its own pod was captured or the build failed; zero before
+  WallTime answered_time{};  // time of the last response to compile.requests; zero before
+  WallTime finished_time{};  // when the builder's pod was captured or the build failed; zero before
   std::string reason;
-  std::string message;  // termination message of a failed builder, or of ranks not captured
-  // For a group of pods: uids of those that were captured or given up, the builder's first; at
+  std::string message;  // termination message of a failed builder, or why ranks were not captured
+  // For a group of pods: uids of the pods that were captured or given up, the builder's first; at
   // most kRanksMax.
   std::vector<std::string> ranks;
   // Set from the capture of the builder's own pod until the bundle of the group is published.
@@ -176,11 +177,12 @@ struct BuilderStatus {
   friend bool operator==(const BuilderStatus&, const BuilderStatus&) = default;
 };
 
-// Result of one first start. `cold`: there was no cache to observe (pod not injected, injection
-// suspended, or node not warm yet); the others are observed behaviour of the engine.
+// Result of a pod's first start. Cold: there was no cache that the engine could use (pod not
+// injected, injection suspended, or node not warm yet). All others describe the observed behaviour
+// of the engine.
 enum class StartResult { kBuilder, kCold, kHit, kPartial, kMiss, kInert, kHollow, kUnknown };
 
-// One measured start, newest last. Seconds are whole because API times are.
+// The measurements of one start. Seconds are whole numbers because API times are.
 struct StartSample {
   std::string pod_uid;
   std::string pod;
@@ -188,10 +190,11 @@ struct StartSample {
   std::string key;
   std::string gpu_type;
   StartResult result = StartResult::kUnknown;
-  double start_seconds = 0;    // container started → Ready
-  double hold_seconds = 0;     // created → gate released
-  double compile_seconds = 0;  // compile span seen in the builder's or a missing pod's events
-  double saved_seconds = 0;    // net; negative when it cost
+  double start_seconds = 0;  // container started → Ready
+  double hold_seconds = 0;   // created → gate released
+  // Time span of the compiles, as the file events of a builder or of a pod with a miss show it.
+  double compile_seconds = 0;
+  double saved_seconds = 0;  // net saving; negative when the cache cost time
   friend bool operator==(const StartSample&, const StartSample&) = default;
 };
 
@@ -213,14 +216,14 @@ struct Starts {
   double hold_median_seconds = 0;
   double cold_median_seconds = 0;
   double warm_median_seconds = 0;
-  double saved_seconds = 0;                   // sum of the positive net savings
-  double lost_seconds = 0;                    // sum of the negative ones, as a positive number
-  std::vector<StartSample> recent;            // at most 64
-  std::vector<std::string> counted_pod_uids;  // ring of 256 pod uids
+  double saved_seconds = 0;         // sum of the positive net savings
+  double lost_seconds = 0;          // sum of the negative net savings, as a positive number
+  std::vector<StartSample> recent;  // newest last; at most 64
+  std::vector<std::string> counted_pod_uids;  // the last 256 pods that were counted
   friend bool operator==(const Starts&, const Starts&) = default;
 };
 
-// Identifies one boot of one Node object: recreating or rebooting the node changes it.
+// Identifies one boot of one Node object: recreating or rebooting the node changes the value.
 struct NodeIdentity {
   std::string name;
   std::string uid;
@@ -230,19 +233,20 @@ struct NodeIdentity {
 
 inline constexpr size_t kSuspensionNodesMax = 16;
 
-// Suspends injection after pods failed because of the cache. Outlives these pods, so that the next
-// pod does not fail in the same way.
+// Record of a suspension: injection is stopped because pods failed with the cache. It outlives
+// these pods, so that the next pod does not fail in the same way.
 struct Suspension {
-  std::string reason;  // of condition Ready
+  std::string reason;  // reason of the condition Ready
   std::string message;
   WallTime suspended_time{};
-  // The conditions under which it happened. Injection resumes when one of them changes.
+  // The state in which the pods failed. Injection resumes when one of these values changes.
   std::string template_hash;
   std::string policy_hash;  // of what is injected and of the namespace's labels
   int64_t generation = 0;
   std::vector<NodeIdentity> nodes;  // where the pods ran, by name; at most kSuspensionNodesMax
-  std::string revision;             // of the pods
-  // When injection resumed; pods created earlier are not counted again. Zero: still suspended.
+  std::string revision;             // revision of the pods that failed
+  // When injection resumed; failures of pods created before are not counted again. Zero: still
+  // suspended.
   WallTime resumed_time{};
   friend bool operator==(const Suspension&, const Suspension&) = default;
 };
@@ -259,8 +263,9 @@ struct Summary {
 struct WarmupStatus {
   int64_t observed_generation = 0;
   std::vector<Condition> conditions;
-  // Available pods that the workload's strategy and disruption budgets require at its current size,
-  // at most as many as were available together before. While fewer are available, no pod is held.
+  // Number of available pods that the workload's strategy and disruption budgets require at its
+  // current size, but no more than were already available at the same time. While fewer are
+  // available, no pod is held.
   int64_t min_available = 0;
   std::optional<Injection> injection;
   std::optional<Suspension> suspension;
@@ -284,7 +289,7 @@ struct CacheWarmup {
   WarmupStatus status;
 };
 
-// INVALID_ARGUMENT names the first wrong field by its full path.
+// Decodes an object. INVALID_ARGUMENT names the first wrong field by its full path.
 absl::StatusOr<CacheWarmup> DecodeCacheWarmup(const codec::Json& object);
 codec::Json EncodeSpec(const WarmupSpec& spec);
 codec::Json EncodeStatus(const WarmupStatus& status);

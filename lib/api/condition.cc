@@ -19,7 +19,7 @@ void SetCondition(std::vector<Condition>& conditions, std::string_view type,
   const std::string status = update.holds ? "True" : "False";
   if (found->status != status || found->last_transition_time == WallTime{}) {
     found->status = status;
-    // metav1.Time has whole seconds; a finer time would not read back as it was written.
+    // metav1.Time has whole seconds: a finer time would differ when it is read back.
     found->last_transition_time = std::chrono::floor<std::chrono::seconds>(now);
   }
   found->reason = update.reason;

@@ -13,7 +13,7 @@ namespace {
 
 using codec::Reader;
 
-// More than the API server stores in one object.
+// Maximum length of any list; no object that the API server stores has so many items.
 constexpr size_t kItemsMax = 4096;
 
 void ReadLabels(Reader& meta, std::string_view name, Labels& out) {

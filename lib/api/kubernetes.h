@@ -53,7 +53,7 @@ struct NodeCondition {
 struct Node {
   ObjectMeta meta;
   bool ready = false;
-  WallTime ready_since{};  // by the node's clock; zero if not Ready
+  WallTime ready_since{};  // since when it is Ready, by the node's clock; zero if it is not
   std::optional<NodeCondition> warm;
   bool unschedulable = false;
   std::string os = "linux";
@@ -68,7 +68,7 @@ struct ContainerStatus {
   bool ready = false;
   bool running = false;
   int restarts = 0;
-  WallTime started_time{};  // of the running or terminated instance; zero if waiting
+  WallTime started_time{};  // start of the running or terminated instance; zero if waiting
   bool terminated = false;
   WallTime ended_time{};
   int exit_code = 0;
@@ -77,25 +77,25 @@ struct ContainerStatus {
 
 struct Pod {
   ObjectMeta meta;
-  std::string owner_kind;  // of the controlling owner
+  std::string owner_kind;  // kind and name of the controlling owner
   std::string owner_name;
   std::string node;  // spec.nodeName
   std::vector<std::string> gates;
   std::map<std::string, std::string> node_selector;
   std::string ip;     // status.podIP
-  std::string phase;  // the API's word: Pending, Running, Succeeded, Failed, Unknown
+  std::string phase;  // status.phase: Pending, Running, Succeeded, Failed, Unknown
   bool ready = false;
   bool containers_ready = false;
   bool may_end = false;  // restartPolicy is not Always: containers may complete
   WallTime ready_time{};
   WallTime containers_ready_time{};
   std::vector<ContainerStatus> containers;
-  Resources requests;  // summed over containers
+  Resources requests;  // of all containers, as the scheduler counts them
   // The whole object, for fields that only render/ reads (affinity, containers).
   std::shared_ptr<const codec::Json> object;
 };
 
-// Pod::may_end for a spec.restartPolicy; "" is the default, Always.
+// Returns Pod::may_end for a value of spec.restartPolicy; "" is the default, Always.
 bool MayEnd(std::string_view restart_policy);
 // True in the phases Succeeded and Failed: no container runs again, and no resources are in use.
 bool HasEnded(const Pod& pod);
@@ -104,7 +104,8 @@ absl::StatusOr<ObjectMeta> DecodeMeta(const codec::Json& object);
 absl::StatusOr<Node> DecodeNode(const codec::Json& object);
 absl::StatusOr<Pod> DecodePod(std::shared_ptr<const codec::Json> object);
 
-// Kubernetes resource.Quantity: cpu in milli-units, everything else in whole units (bytes).
+// Parses a Kubernetes resource.Quantity: with `milli` (cpu) in milli-units, otherwise in whole
+// units (bytes).
 absl::StatusOr<int64_t> ParseQuantity(std::string_view text, bool milli);
 
 }  // namespace cachewarm::api

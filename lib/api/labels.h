@@ -20,7 +20,7 @@ class Labels {
   using Texts = std::map<std::string, std::string>;
   using value_type = std::pair<std::string_view, std::string_view>;
 
-  // The entry is valid until the iterator moves, its strings as long as the Labels.
+  // The entry is valid until the iterator moves; its strings are valid as long as the Labels.
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -42,16 +42,16 @@ class Labels {
     }
     void Read();
 
-    const char* at_;  // where the name begins
+    const char* at_;  // where the name of the current entry begins
     value_type entry_;
-    std::string_view names_;  // behind the entry
+    std::string_view names_;  // the names after the current entry
     std::string_view values_;
   };
 
   Labels() = default;
   // Implicit, so that a map can be passed.
   Labels(const Texts& texts);                              // NOLINT(*-explicit-*)
-  Labels(std::initializer_list<Texts::value_type> texts);  // of equal names the first one counts
+  Labels(std::initializer_list<Texts::value_type> texts);  // the first of equal names is kept
 
   Iterator begin() const { return {names(), values_}; }
   Iterator end() const { return {names().substr(names().size()), {}}; }
@@ -60,7 +60,8 @@ class Labels {
   bool empty() const { return names_ == nullptr; }
   Texts AsMap() const;
 
-  // Shares the stored names with `other` if they are equal. Returns whether they are.
+  // Shares the memory of the names with `other` if both have the same names. Returns whether they
+  // have.
   bool ShareNames(const Labels& other);
 
   friend bool operator==(const Labels& a, const Labels& b) {
@@ -70,8 +71,8 @@ class Labels {
  private:
   std::string_view names() const { return empty() ? std::string_view() : *names_; }
 
-  std::shared_ptr<const std::string> names_;  // length and bytes of each; null: there are none
-  std::string values_;                        // the same
+  std::shared_ptr<const std::string> names_;  // length and bytes of each name; null: no entries
+  std::string values_;                        // length and bytes of each value
 };
 
 // True if `labels` contains every entry of `wanted` (matchLabels, nodeSelector).

@@ -9,7 +9,7 @@
 
 #include "lib/api/labels.h"
 
-// Names shared by the programs, the manifests and users.
+// Names that the programs, the manifests and users share.
 namespace cachewarm::api {
 
 inline constexpr std::string_view kGroup = "cachewarm.io";
@@ -17,14 +17,14 @@ inline constexpr std::string_view kVersion = "v1alpha1";
 inline constexpr std::string_view kApiVersion = "cachewarm.io/v1alpha1";
 
 // Label of a CacheWarmup, set by the operator while pods are injected. The binding of the admission
-// policy selects its parameters by it.
+// policy selects by this label which CacheWarmups are its parameters.
 inline constexpr std::string_view kInjectLabel = "cachewarm.io/inject";
 // Annotation of an injected pod: name of its warmup. Written by the admission policy.
 inline constexpr std::string_view kWarmupAnnotation = "cachewarm.io/warmup";
 // Annotation of an injected pod: result ("hit", "builder", ...) and measurements of its first
 // start, as one JSON object. Written by the operator.
 inline constexpr std::string_view kStartAnnotation = "cachewarm.io/start";
-// Annotation of a pod held for more than 2 s: RFC 3339 time of its release at the latest.
+// Annotation of a pod that is held for more than 2 s: the latest time of its release (RFC 3339).
 inline constexpr std::string_view kHeldUntilAnnotation = "cachewarm.io/held-until";
 // Annotation of a released pod: one of reason::kReleaseReasons.
 inline constexpr std::string_view kReleasedAnnotation = "cachewarm.io/released";
@@ -36,11 +36,11 @@ inline constexpr std::string_view kBuilderKeyLabel = "cachewarm.io/builder-key";
 // Readiness gate of a builder Job's pod. Never set, so that no Service sends it traffic.
 inline constexpr std::string_view kBuilderReadinessGate = "cachewarm.io/serving";
 
-// Startup taints that users set in a node pool: of cachewarm, and in the form that the cluster
-// autoscaler recognises. The operator only removes them.
+// Startup taints that users set in a node pool: the taint of cachewarm, and the same taint in the
+// form that the cluster autoscaler recognises. The operator only removes them.
 inline constexpr std::string_view kWarmingTaints[] = {
     "cachewarm.io/warming", "startup-taint.cluster-autoscaler.kubernetes.io/cachewarm"};
-// Condition of a Node, read by node-readiness-controller.
+// Condition of a Node: whether it is warm. node-readiness-controller reads it.
 inline constexpr std::string_view kNodeCondition = "cachewarm.io/Warm";
 // Annotation of a workload: "true" creates a CacheWarmup for it, "false" does not (annotations.h
 // has the annotations that set its spec). Label "true" of a Namespace: for each of its workloads
@@ -62,10 +62,11 @@ inline constexpr std::string_view kDefaultRoot = "/var/lib/cachewarm";
 
 // Server-side-apply field managers.
 inline constexpr std::string_view kOperatorManager = "cachewarm-operator";
-// For CacheWarmups created for annotations.
+// Field manager for CacheWarmups that are created because of annotations.
 inline constexpr std::string_view kAnnotationsManager = "cachewarm-annotations";
 inline constexpr std::string_view kAgentManager = "cachewarm-agent";
-// Returns "cw-<uid>", which owns the entries of one warmup in every NodeCache.spec.
+// Returns "cw-<uid>": the field manager that owns the entries of one warmup in every
+// NodeCache.spec.
 std::string WarmupManager(std::string_view warmup_uid);
 
 // Returns the name in a value of kWarmupAnnotation, or "" if no CacheWarmup can have that name.
@@ -75,18 +76,20 @@ std::string_view WarmupNameIn(std::string_view value);
 // Returns "u<uid>", or "image" without a user: the last part of a pod's cache path.
 std::string RunAsName(std::optional<int64_t> run_as_user);
 
-// Returns "<namespace>/<name>/<uid>/<run-as>": the path below the root that the policy mounts.
+// Returns "<namespace>/<name>/<uid>/<run-as>": the path of the cache on a node, relative to the
+// agent's --root, that the policy makes a pod mount.
 std::string CachePath(std::string_view ns, std::string_view name, std::string_view uid,
                       std::string_view run_as);
 
-// Labels that identify the revision of a pod's template; the first one present counts. A
-// LeaderWorkerSet needs its own, because the workers of each group are a StatefulSet with a
-// controller-revision-hash of its own.
+// Labels that identify the revision of a pod's template; the first one that a pod has is used.
+// LeaderWorkerSet has a separate label, because the workers of each of its groups are a StatefulSet
+// with a controller-revision-hash of its own.
 inline constexpr std::array<std::string_view, 4> kRevisionLabels = {
     "pod-template-hash", "rollouts-pod-template-hash",
     "leaderworkerset.sigs.k8s.io/template-revision-hash", "controller-revision-hash"};
 
-// Returns the value of the first of kRevisionLabels, else "none". The policy has the same rule.
+// Returns the value of the first of kRevisionLabels that is present, "none" if none is. The
+// admission policy has the same rule.
 std::string RevisionOf(const Labels& labels);
 
 }  // namespace cachewarm::api

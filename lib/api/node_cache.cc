@@ -8,8 +8,8 @@
 namespace cachewarm::api {
 namespace {
 
-// Returns the uid of the owning Node. Any owner of that kind counts, also one that is not the
-// controller: it is enough for garbage collection.
+// Returns the uid of the Node that owns the object. An owner reference to a Node counts even if it
+// is not the controller: it is enough for garbage collection.
 std::string NodeUid(codec::Reader& object) {
   std::string uid;
   object.Object("metadata", [&](codec::Reader& meta) {

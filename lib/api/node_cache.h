@@ -25,23 +25,24 @@ struct WantedBundle {
 };
 
 inline constexpr int kFetchPriorityNone = 0;
-inline constexpr int kFetchPriorityHeld = 1;   // held pods may be scheduled there
+inline constexpr int kFetchPriorityHeld = 1;   // pods that are held may be scheduled to the node
 inline constexpr int kFetchPriorityBound = 2;  // a pod bound to the node has not started yet
 inline constexpr int kFetchPriorityMax = kFetchPriorityBound;
 
-// One warmup whose pods may run on this node: directories to prepare and bundles to activate.
-// Removing the entry evicts nothing.
+// One warmup whose pods may run on this node: directories to prepare and bundles to activate. When
+// the entry is removed, files that are on the node stay there.
 struct WantedWarmup {
   std::string uid;
   std::string ns;
   std::string name;
   std::vector<std::string> run_as;    // "u1000", "image"; at most 8
   std::vector<CacheChoice> caches;    // caches to capture; empty: every preset
-  std::vector<WantedBundle> bundles;  // bundles of the live keys that fit here; at most 16
-  // Part of the generation's id: when it increases, the agent builds a fresh tree from the bundles.
+  std::vector<WantedBundle> bundles;  // that fit the node, of keys still in use; at most 16
+  // Counter in the id of the generation: when it increases, the agent builds a fresh tree from the
+  // bundles.
   int renew = 0;
-  // Crashes counted in `renew`, so that none counts twice: "<podUID>:<restarts>", newest last; at
-  // most 16.
+  // Crashes for which `renew` was increased, so that none is counted twice: "<podUID>:<restarts>",
+  // newest last; at most 16.
   std::vector<std::string> renewed_for;
   // kFetchPriority...: the agent fetches for the highest priority first.
   int fetch_priority = 0;
@@ -69,10 +70,10 @@ struct CaptureRequest {
   std::string key;
   KeyFactors factors;
   int settle_seconds = 10;
-  WallTime started_time{};  // of the builder's container
+  WallTime started_time{};  // start of the builder's container
   WallTime ready_time{};    // zero until the builder is ready
-  // Bundle of the key to which the captured files are added. Empty: none. Only agents with
-  // NodeStatus::extends_bundles read it.
+  // Bundle to which the captured files are added, of the same key; empty: none. Agents without
+  // NodeStatus::extends_bundles ignore it.
   Digest base_digest;
   friend bool operator==(const CaptureRequest&, const CaptureRequest&) = default;
 };
@@ -88,9 +89,9 @@ struct StartWindow {
 };
 
 struct NodeCacheSpec {
-  std::vector<WantedWarmup> warmups;     // by uid, at most 64
-  std::vector<CaptureRequest> captures;  // by id, at most 16
-  std::vector<StartWindow> starts;       // by podUID, at most 64
+  std::vector<WantedWarmup> warmups;     // sorted by uid, at most 64
+  std::vector<CaptureRequest> captures;  // sorted by id, at most 16
+  std::vector<StartWindow> starts;       // sorted by podUID, at most 64
 };
 
 struct RootStatus {
@@ -100,7 +101,7 @@ struct RootStatus {
   int64_t used_bytes = 0;
   int64_t limit_bytes = 0;  // 0: no limit
   int64_t free_bytes = 0;
-  std::string message;  // why it cannot be used
+  std::string message;  // why the root cannot be used
   friend bool operator==(const RootStatus&, const RootStatus&) = default;
 };
 
@@ -110,7 +111,7 @@ struct NodeStatus {
   int devices = 0;
   std::string driver;  // empty on a node without GPU
   std::string agent_version;
-  bool extends_bundles = false;  // its captures honour CaptureRequest::base_digest
+  bool extends_bundles = false;  // its agent adds captures to CaptureRequest::base_digest
   RootStatus root;
   friend bool operator==(const NodeStatus&, const NodeStatus&) = default;
 };
@@ -130,8 +131,8 @@ struct NodeBundle {
 struct NodeWarmup {
   std::string uid;
   std::vector<std::string> prepared;  // run-as names whose directory is usable
-  std::string generation;             // id of the active tree, of the first run-as
-  std::vector<NodeBundle> bundles;    // by digest
+  std::string generation;             // id of the active tree of the first run-as name
+  std::vector<NodeBundle> bundles;    // sorted by digest
   std::string message;                // why a directory could not be prepared
   friend bool operator==(const NodeWarmup&, const NodeWarmup&) = default;
 };
@@ -164,16 +165,16 @@ struct StartEvidence {
 struct NodeCacheStatus {
   NodeStatus node;
   WallTime heartbeat{};
-  std::vector<NodeWarmup> warmups;      // by uid
-  std::vector<CaptureStatus> captures;  // by id
-  std::vector<StartEvidence> starts;    // by podUID
+  std::vector<NodeWarmup> warmups;      // sorted by uid
+  std::vector<CaptureStatus> captures;  // sorted by id
+  std::vector<StartEvidence> starts;    // sorted by podUID
   friend bool operator==(const NodeCacheStatus&, const NodeCacheStatus&) = default;
 };
 
 struct NodeCache {
   std::string name;
   std::string uid;
-  std::string node_uid;  // of the owning Node
+  std::string node_uid;  // uid of the Node that owns it
   NodeCacheSpec spec;
   NodeCacheStatus status;
 };

@@ -21,7 +21,7 @@ inline constexpr std::string_view kPreparingNodes = "PreparingNodes";
 inline constexpr std::string_view kNoFittingNode = "NoFittingNode";
 inline constexpr std::string_view kDirectoryUnusable = "DirectoryUnusable";
 inline constexpr std::string_view kVolumeRejected = "VolumeRejected";  // rejected by kubelet
-inline constexpr std::string_view kPodsCrashing = "PodsCrashing";      // only pods with the cache
+inline constexpr std::string_view kPodsCrashing = "PodsCrashing";  // only pods with the cache crash
 inline constexpr std::string_view kInvalidSpec = "InvalidSpec";
 inline constexpr std::string_view kNoAdmission = "NoAdmission";
 inline constexpr std::string_view kOverlapsAnotherWarmup = "OverlapsAnotherWarmup";
@@ -56,14 +56,14 @@ inline constexpr std::string_view kBuilderCrashed = "BuilderCrashed";
 inline constexpr std::string_view kBuilderJobRejected = "BuilderJobRejected";
 inline constexpr std::string_view kBuildRequestFailed = "BuildRequestFailed";
 inline constexpr std::string_view kPodHeld = "PodHeld";
-// Event about a pod that was created without the cache; emitted once its start is counted.
+// Event about a pod that was created without the cache; sent once the pod's start has been counted.
 inline constexpr std::string_view kInjectionSkipped = "InjectionSkipped";
 inline constexpr std::string_view kCaptured = "Captured";
 inline constexpr std::string_view kNothingToCapture = "NothingToCapture";
 inline constexpr std::string_view kCacheNotSettled = "CacheNotSettled";
 inline constexpr std::string_view kPublishFailed = "PublishFailed";
 inline constexpr std::string_view kPublished = "Published";
-// The bundle lacks the files of this pod of the builder's group.
+// The files of this pod, one of the builder's group, are missing in the bundle.
 inline constexpr std::string_view kRankNotCaptured = "RankNotCaptured";
 
 // NodeCache bundles and directories

@@ -4,15 +4,15 @@
 #include <span>
 #include <string_view>
 
-// Lists the public words of cachewarm with their meanings: the source of docs/reference/reasons.md
-// and docs/reference/names.md. tests/golden/reference refuses a reason or a name of reasons.h and
+// Lists the public names of cachewarm with their meanings: the source of docs/reference/reasons.md
+// and docs/reference/names.md. tests/golden/reference rejects a reason or a name of reasons.h and
 // names.h that has no row here.
 namespace cachewarm::api {
 
 // One value of a condition's, event's or metric's `reason`.
 struct ReasonMeaning {
   std::string_view reason;
-  std::string_view place;    // the object and field that users meet it in
+  std::string_view place;    // the object and field in which users see it
   std::string_view meaning;  // one sentence
 };
 std::span<const ReasonMeaning> ReasonMeanings();

@@ -35,7 +35,7 @@ bool IsSafePath(std::string_view path) {
   }
 }
 
-// Returns `path` relative to `directory`; empty if it is not below it.
+// Returns `path` relative to `directory`; empty if `path` is not below `directory`.
 std::string_view Below(std::string_view directory, std::string_view path) {
   return path.size() > directory.size() + 1 && path.starts_with(directory) &&
                  path[directory.size()] == '/'
@@ -56,7 +56,7 @@ Placement PlaceInKind(const CacheKind& kind, std::string_view path) {
   return ClassifyInKind(kind, below, directory);
 }
 
-// The layout of a custom cache is unknown, so each file gets the safest treatment.
+// The roles of the files of a custom cache are unknown, so each file gets the safest properties.
 Placement PlaceInCustomCache(const api::CacheChoice& cache, std::string_view below) {
   const bool included =
       cache.include.empty() ||

@@ -12,11 +12,11 @@
 
 namespace cachewarm::caches {
 
-// The presets, which are the cache kinds that cachewarm knows: "torchinductor", "triton", ..., in
-// the order of docs/reference/caches.md.
+// Returns the names of the presets, which are the cache kinds that cachewarm knows:
+// "torchinductor", "triton", ..., in the order of docs/reference/caches.md.
 const std::vector<std::string>& PresetNames();
-// INVALID_ARGUMENT if `name` is no preset; the message quotes `name` and lists the presets, without
-// a field name before it and a remedy after it.
+// INVALID_ARGUMENT if `name` is no preset. The message quotes `name` and lists the presets; the
+// caller adds the field's name and what to do.
 absl::Status CheckPresetName(std::string_view name);
 
 struct CacheKind;
@@ -32,20 +32,20 @@ class CacheTable {
   // means "**"). All entries together take at most 8 KiB.
   // INVALID_ARGUMENT names the field ("spec.caches[2].env: ...").
   static absl::StatusOr<CacheTable> Make(const std::vector<api::CacheChoice>& entries);
-  // Every preset, no custom cache.
+  // Returns the table with every preset and no custom cache.
   static const CacheTable& AllPresets();
 
-  // Returns the variables to inject, sorted by name, each once.
+  // Returns the environment variables to inject into pods, sorted by name, each once.
   std::vector<api::EnvVar> Env() const;
-  // Classifies `path`, relative to a generation's root.
+  // Returns the properties of the file `path`, relative to a generation's root.
   Placement Classify(std::string_view path) const;
   // Returns the first component of each cache's path, sorted. The agent creates these directories
   // in every generation, because an engine that runs as another user could not.
   std::vector<std::string> Directories() const;
 
-  // Returns the paths of `present` (all files of a generation) that a capture takes, given the
-  // files that the engine used: carried files that were used, the rest of their units, and files
-  // marked `always`. Keeps the order of `present`.
+  // Returns the paths of `present` (all files of a generation) that a capture takes, if the engine
+  // used the files `used`: the used files that are captured at all, the other files of their units,
+  // and files marked `always`. Keeps the order of `present`.
   std::vector<std::string> SelectUsed(const std::vector<std::string>& present,
                                       const std::set<std::string, std::less<>>& used) const;
 

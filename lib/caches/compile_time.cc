@@ -9,10 +9,11 @@
 namespace cachewarm::caches {
 namespace {
 
-// One day: no compile takes longer.
+// Longer times are ignored: no compile takes a day.
 constexpr int64_t kCompileNsMax = int64_t{86'400} * 1'000'000'000;
 
-// The suffix that the three names share, so that one scan finds all of them, and their prefixes.
+// The suffix that the names of all three attributes share, so that one scan finds them, and their
+// prefixes.
 constexpr std::string_view kNameEnd = "_time_taken_ns\x94";
 constexpr std::string_view kGraph = "\x8c\x0e";
 constexpr std::string_view kForward =
@@ -32,7 +33,7 @@ int64_t LittleEndian(std::string_view bytes) {
   return static_cast<int64_t>(value);
 }
 
-// Decodes the integer at the start of `bytes`.
+// Decodes the pickled integer at the start of `bytes`; nullopt if there is none.
 std::optional<int64_t> PickledInteger(std::string_view bytes) {
   if (bytes.size() < 2) {
     return std::nullopt;
@@ -66,7 +67,8 @@ bool IsPlausible(const std::optional<int64_t>& value) {
   return value.has_value() && *value > 0 && *value <= kCompileNsMax;
 }
 
-// A crafted file of 64 MiB can hold enough entries of a day each to exceed 64 bits.
+// Adds without overflow: a crafted file of 64 MiB can hold so many entries of a day each that the
+// sum exceeds 64 bits.
 void AddSaturated(int64_t& sum, int64_t value) {
   if (__builtin_add_overflow(sum, value, &sum)) {
     sum = std::numeric_limits<int64_t>::max();

@@ -6,7 +6,8 @@
 #include <optional>
 #include <string_view>
 
-// Inside lib/caches only: the part of ELF (gABI 4.1) that shows whether a file is truncated.
+// For use inside lib/caches only: the part of ELF (gABI 4.1) that shows whether a file is
+// truncated.
 namespace cachewarm::caches {
 
 inline constexpr size_t kElfHeaderMax = 64;
@@ -25,7 +26,7 @@ struct ElfHeader {
   uint32_t sections = 0;
   uint32_t section_size = 0;
 
-  // Return one past the last byte of the table; UINT64_MAX on overflow, 0 without a table.
+  // Return the offset after the last byte of the table; UINT64_MAX on overflow, 0 without a table.
   uint64_t sections_end() const;
   uint64_t segments_end() const;
 };
@@ -34,8 +35,8 @@ struct ElfHeader {
 // they hold no complete ELF header of a known class and byte order.
 std::optional<ElfHeader> ParseElfHeader(std::string_view head);
 
-// Returns one past the last file byte of segment `index`; UINT64_MAX if the table is truncated or
-// the sum overflows.
+// Returns the offset after the last byte that segment `index` occupies in the file; UINT64_MAX if
+// the table is truncated or the sum overflows.
 uint64_t SegmentEnd(const ElfHeader& elf, std::string_view table, uint32_t index);
 
 }  // namespace cachewarm::caches

@@ -23,7 +23,8 @@ bool MustNotBeEmpty(const Placement& placement, std::string_view path) {
          path.ends_with(".py");
 }
 
-// The loader maps every segment; access to a page beyond the end of the file raises SIGBUS.
+// DATA_LOSS if a segment ends beyond the end of the file. The loader maps every segment, and access
+// to a page beyond the end raises SIGBUS.
 absl::Status CheckSegments(const ElfHeader& elf, uint64_t size, std::string_view path,
                            const ReadAt& read) {
   const uint64_t bytes = uint64_t{elf.segments} * elf.segment_size;
@@ -45,7 +46,8 @@ absl::Status CheckElf(std::string_view path, uint64_t size, const ReadAt& read) 
   CW_ASSIGN_OR_RETURN(const std::string head, read(0, kElfHeaderMax));
   const std::optional<ElfHeader> elf = ParseElfHeader(head);
   if (!elf.has_value() && !path.ends_with(".so")) {
-    return absl::OkStatus();  // CuPy writes a hash before its cubins; some compilers emit bitcode
+    // Not an ELF file: CuPy writes a hash before its cubins; some compilers emit bitcode.
+    return absl::OkStatus();
   }
   if (!elf.has_value()) {
     return absl::DataLossError(fmt::format("{}: not a complete ELF header", path));

@@ -13,13 +13,13 @@
 
 namespace cachewarm::caches {
 
-// Returns bytes [offset, offset + size) of the file, fewer only at its end.
+// A function that returns the bytes [offset, offset + size) of a file, fewer only at its end.
 using ReadAt = std::function<absl::StatusOr<std::string>(uint64_t offset, size_t size)>;
 
 // Checks that the file cannot crash an engine that reads it. DATA_LOSS with the reason for an empty
 // shared object, output module or index entry, and for an ELF file that ends before its section
-// table or a segment does: every later start would crash. Reads at most 64 KiB. Other errors are
-// those of `read`.
+// table or one of its segments ends: every later start would crash. Reads at most 64 KiB. Other
+// errors are those of `read`.
 absl::Status CheckWhole(const Placement& placement, std::string_view path, uint64_t size,
                         const ReadAt& read);
 
@@ -35,11 +35,10 @@ struct StoredCompileTime {
 
   StoredCompileTime& operator+=(const StoredCompileTime& other);
   StoredCompileTime& operator-=(const StoredCompileTime& other);
-  // Returns the AOTAutograd sum if there is one, else the graphs'.
+  // Returns the time stored by AOTAutograd if there is one, otherwise that of the graphs.
   double Seconds() const;
 };
-// Scans `bytes` for the pickled attributes and adds them up, at most to INT64_MAX. Never executes
-// the pickle.
+// Returns the sums of the pickled times in `bytes`, at most INT64_MAX. Never executes the pickle.
 StoredCompileTime FindCompileTime(std::string_view bytes);
 // Maximum length of one encoded time. To scan a file in chunks, overlap them by this many bytes and
 // subtract the matches inside the overlap.

@@ -61,7 +61,8 @@ bool ComponentMatches(std::string_view pattern, std::string_view text) {
 bool GlobMatches(std::string_view pattern, std::string_view path) {
   Cursor want(pattern);
   Cursor have(path);
-  // The pattern after the last "**", and the end of the components that this "**" matches so far.
+  // For backtracking: the pattern after the last "**", and below it the end of the path components
+  // that this "**" matches so far.
   std::optional<Cursor> star;
   Cursor resume = have;
   while (!have.ended()) {

@@ -15,7 +15,7 @@ bool IsLock(std::string_view name) {
   return name == "lock" || name == "locks" || name == ".lockfile" || name.ends_with(".lock");
 }
 
-// Names of files before their writer renames them, and of staging directories.
+// True for names that a writer uses until it renames the file or directory to its final name.
 bool IsTemporary(std::string_view name) {
   return name == "tmp" || name == ".staging" || name.starts_with("tmp.") ||
          name.ends_with(".tmp") || name.find(".tmp.") != std::string_view::npos ||

@@ -7,25 +7,25 @@
 
 #include "lib/caches/placement.h"
 
-// Inside lib/caches and its tests only: the description of one cache kind. Each kind is a file in
-// kinds/ and a row in kinds/table.inc; nothing else names it.
+// For use inside lib/caches and its tests only: the description of one cache kind. Each kind is a
+// file in kinds/ and a row in kinds/table.inc; no other place names it.
 namespace cachewarm::caches {
 
-// A variable that points the engine below the mount.
+// An environment variable that makes the engine use a directory below the mount.
 struct EnvRow {
   std::string_view name;
   // "@" means the kind's directory below the mount; anything else is the literal value.
   std::string_view value = "@";
 };
 
-// Derives Placement::unit from a path.
+// Says which part of a path is the name of its unit (Placement::unit).
 struct UnitRule {
   int components = 0;  // number of leading path components; 0: no unit
-  bool stem = false;   // directory, and file name up to its first "."
+  bool stem = false;   // the unit is the directory and the file name up to its first "."
 };
 
-// Properties of the files that match `glob` (relative to the kind's directory), as in Placement.
-// The first matching row counts; files that match no row are not captured.
+// Properties, as in Placement, of the files that match `glob` (relative to the kind's directory).
+// The first matching row applies; files that match no row are not captured.
 struct FileRow {
   std::string_view glob;
   Role role = Role::kContent;
@@ -39,10 +39,10 @@ struct FileRow {
   UnitRule unit = {};
 };
 
-// Files of another kind below a directory of this one. With `silent` its entries do not count as
-// hit or miss, because the engine writes them again when it loads them.
+// A directory of this kind that holds files of another kind. With `silent` the entries in it do not
+// count as hit or miss, because the engine writes them again when it loads them.
 struct NestedRow {
-  std::string_view directory;  // glob of whole components
+  std::string_view directory;  // glob with as many path components as the directory
   std::string_view kind;
   bool silent = false;
 };
@@ -63,16 +63,17 @@ const std::vector<CacheKind>& AllKinds();
 // Returns nullptr if no kind has that name.
 const CacheKind* FindKind(std::string_view name);
 
-// Recognises locks, temporary files, logs and private files of every kind by the components of
-// `path`. Returns Skip::kNo for other files.
+// Returns the reason to skip the file `path` that applies in every kind, found by the components of
+// the path: locks, temporary files, logs and private files. Returns Skip::kNo for other files.
 Skip CommonSkip(std::string_view path);
 
-// Classifies `path`, relative to the kind's directory. Puts `prefix` before the unit.
+// Returns the properties of the file `path`, relative to the kind's directory. `prefix` is put
+// before the name of its unit.
 Placement ClassifyInKind(const CacheKind& kind, std::string_view path, std::string_view prefix);
 
-// Returns the rows of modules that ninja builds, one directory each: the object, which an engine
-// opens to find the module, and the files beside it. ninja compares the mtimes of objects, sources
-// and its own log to the nanosecond, and rewrites files in place.
+// Returns the rows for modules that ninja builds, one directory each: a row for the object, which
+// an engine opens to find the module, and one for the files beside it. ninja compares the mtimes of
+// objects, sources and its own log to the nanosecond, and rewrites files in place.
 std::vector<FileRow> NinjaRows(std::string_view objects, std::string_view rest, UnitRule module);
 
 // TorchInductorKind(), TritonKind(), ...: one function per row of the table.

@@ -11,9 +11,9 @@ namespace cachewarm::caches {
 enum class Role {
   kIndex,        // a read is a hit of that entry; a write means that it was compiled
   kNative,       // host machine code; its creation is a rebuild
-  kProbeMarker,  // written beside a native file that only probes the compiler
-  kOutput,       // other product of a compile
-  kContent,      // other carried file; its events are neither hit nor miss
+  kProbeMarker,  // marker that shows that the native file beside it only probes the compiler
+  kOutput,       // other result of a compile
+  kContent,      // other captured file; its events are neither hit nor miss
 };
 
 // The reason why a file is not captured.
@@ -24,34 +24,34 @@ enum class Skip {
   kLock,
   kTemporary,
   kLog,
-  kPrivate,     // holds values of the environment or source code of the model
+  kPrivate,     // holds values of environment variables or source code of the model
   kUnsafePath,  // absolute, "..", empty component, NUL, not UTF-8, over 1024 bytes or 32 levels
 };
 
 // Returns a name for logs and messages: "lock", "temporary", ...
 std::string_view SkipName(Skip skip);
 
-// The properties that a file's path alone decides. The path is relative to the generation's root,
-// which pods mount at /var/cache/cachewarm.
+// The properties of a file that its path alone decides. The path is relative to the generation's
+// root, which pods mount at /var/cache/cachewarm.
 struct Placement {
   Skip skip = Skip::kUnknownCache;
   std::string cache;  // name of the preset or custom cache; empty if unknown
   Role role = Role::kContent;
-  bool native = false;      // host code of one CPU class, to which it binds the bundle
+  bool native = false;      // host machine code, which binds the bundle to one CPU class
   bool keep_mtime = false;  // the engine compares nanosecond mtimes; other files are packed with 0
-  bool writable = false;    // 0666 in a generation, because the engine rewrites it in place
+  bool writable = false;    // mode 0666 in a generation, because the engine rewrites it in place
   bool hard_link = false;   // may share its inode with another generation
   bool in_place = false;    // written under its final name: incomplete while a writer has it open
   bool always = false;      // captured without an event that shows its use (engines only stat it)
-  // True if a directory renamed into place is a finished compile (DeepGEMM, TileLang). Below
-  // Inductor, Triton's directories are unpacked again on a hit.
+  // True if an event that a directory was renamed into place means a finished compile (DeepGEMM,
+  // TileLang). False where directories are also unpacked on a hit (Triton below Inductor).
   bool directory_is_write = false;
   // Files of one unit are captured together or not at all: without each other they are useless or
   // crash the engine.
   std::string unit;
 
   bool carried() const { return skip == Skip::kNo; }
-  // Returns the permission bits in a generation: 0444 or 0666.
+  // Returns the permission bits of the file in a generation: 0444 or 0666.
   unsigned mode() const { return writable ? 0666U : 0444U; }
 };
 

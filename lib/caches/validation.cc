@@ -63,7 +63,7 @@ bool IsCachePath(std::string_view path) {
   return !start;
 }
 
-// True if the paths are equal or one contains the other.
+// True if the paths are equal or one is a parent directory of the other.
 bool Overlap(std::string_view a, std::string_view b) {
   const std::string_view shorter = a.size() < b.size() ? a : b;
   const std::string_view longer = a.size() < b.size() ? b : a;
@@ -71,7 +71,8 @@ bool Overlap(std::string_view a, std::string_view b) {
          (longer.size() == shorter.size() || longer[shorter.size()] == '/');
 }
 
-// Variables that decide more than a cache's directory: pointing them below the mount breaks a pod.
+// True for variables that decide more than the directory of a cache: a pod in which they point
+// below the mount would not work.
 bool IsReserved(std::string_view env) {
   static constexpr std::string_view kReserved[] = {
       "HOME", "PATH", "PYTHONPATH", "USER", "LD_PRELOAD", "LD_LIBRARY_PATH", "PWD", "SHELL"};

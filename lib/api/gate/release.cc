@@ -45,7 +45,8 @@ absl::StatusOr<std::string> PathOfGate(const Pod& pod) {
   return fmt::format("/spec/schedulingGates/{}", gate - pod.gates.begin());
 }
 
-// JSON patch tests: same pod, same index of the gate.
+// Returns JSON patch operations that test that the pod and the index of the gate are still the
+// same.
 Json TestsOf(const Pod& pod, const std::string& gate) {
   return Json::array({Operation("test", "/metadata/uid", pod.meta.uid),
                       Operation("test", gate + "/name", std::string(kSchedulingGate))});
@@ -77,7 +78,7 @@ double HeldSecondsOf(const Pod& pod) {
 Pod DecodeGates(const Json& object) {
   Pod pod;
   codec::Reader whole(object, "");
-  json::ReadMeta(whole, pod.meta);  // continues after an invalid field
+  json::ReadMeta(whole, pod.meta);  // reads the other fields even if one is invalid
   pod.meta.labels = {};
   pod.meta.annotations = {};
   codec::Reader gates(object, "");
@@ -92,8 +93,9 @@ absl::StatusOr<Json> ReleasePatch(const Pod& pod, const Note& note) {
   CW_ASSIGN_OR_RETURN(const std::string gate, PathOfGate(pod));
   Json patch = TestsOf(pod, gate);
   patch.push_back({{"op", "remove"}, {"path", gate}});
-  // Without the policy's annotation the pod may have none, and adding an empty map would delete
-  // those that the reader skipped. Such a pod is released without annotations.
+  // The pod may have no annotations because the policy added none or because the reader skipped
+  // invalid ones. In the second case adding an empty map would delete these. Therefore the pod is
+  // released without annotations in both cases.
   if (!pod.meta.annotations.empty()) {
     patch.push_back(
         Operation("add", AnnotationPath(kReleasedAnnotation), std::string(note.reason)));

@@ -8,8 +8,8 @@
 #include "lib/base/clock.h"
 #include "lib/codec/json_fwd.h"
 
-// Releases of held pods. Need no CacheWarmup, so that any client with rights to get and patch pods
-// can use them. Pure.
+// Functions to release held pods. They need no CacheWarmup, so that any client with rights to get
+// and patch pods can use them. Pure.
 namespace cachewarm::api::gate {
 
 // Maximum of spec.gate.maxHoldSeconds.
@@ -29,13 +29,13 @@ double HeldSecondsOf(const Pod& pod);
 
 // Annotations that a release adds to the pod.
 struct Note {
-  std::string_view reason;  // of reasons.h; annotation kReleasedAnnotation
+  std::string_view reason;  // a reason of reasons.h; annotation kReleasedAnnotation
   double held_seconds = 0;  // annotation kHeldSecondsAnnotation
 };
 
-// Decodes only the fields that a release needs: identity, creation time and gates. For held pods
-// that DecodePod() rejects, because a pod that cannot be decoded must not stay held for ever.
-// Without annotations the pod belongs to no warmup and is released.
+// Decodes only the fields that a release needs: identity, creation time and gates. Used for held
+// pods that DecodePod() rejects, because a pod that cannot be decoded must not stay held for ever.
+// As the result has no annotations, the pod belongs to no warmup and is released.
 Pod DecodeGates(const codec::Json& object);
 
 // Returns the JSON patch (RFC 6902) that removes the gate of cachewarm. It tests the pod's uid and
@@ -43,13 +43,13 @@ Pod DecodeGates(const codec::Json& object);
 // if the pod has no such gate.
 absl::StatusOr<codec::Json> ReleasePatch(const Pod& pod, const Note& note);
 
-// Returns `patch` without its annotations, for when the API server or a user's policy rejects them
-// (annotations are limited to 256 KiB).
+// Returns `patch` without the operations that write annotations: the API server or a user's policy
+// may reject these (annotations are limited to 256 KiB).
 codec::Json WithoutAnnotations(const codec::Json& patch);
 
-// Returns the JSON patch that sets one annotation of a held pod, with the same tests: it fails as a
-// whole on a released pod, and so never changes one that has a node. NOT_FOUND as above. The pod
-// must already have an annotation.
+// Returns the JSON patch that sets one annotation of a held pod. It tests uid and gate like
+// ReleasePatch(), so that it fails as a whole on a released pod and never changes a pod that has a
+// node. NOT_FOUND if the pod has no gate of cachewarm. The pod must already have an annotation.
 absl::StatusOr<codec::Json> AnnotationPatch(const Pod& pod, std::string_view key,
                                             std::string_view value);
 

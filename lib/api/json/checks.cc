@@ -23,7 +23,7 @@ bool AllOf(std::string_view text, bool (*allowed)(char)) {
   return std::all_of(text.begin(), text.end(), allowed);
 }
 
-// Calls `check` with every part of `text` between separators.
+// True if `check` is true for every part of `text` between separators.
 bool EachPart(std::string_view text, char separator, Pattern check) {
   for (size_t begin = 0;;) {
     const size_t end = text.find(separator, begin);

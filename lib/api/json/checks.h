@@ -8,8 +8,8 @@
 #include "lib/base/digest.h"
 #include "lib/codec/reader.h"
 
-// Read one member and check it against the pattern of the schema. Accepted values may become part
-// of a path or of an object's name.
+// Functions that read one member of an object and check it against the pattern of the schema. The
+// patterns are strict because accepted values may become part of a path or of an object's name.
 namespace cachewarm::api::json {
 
 using Pattern = bool (*)(std::string_view);

@@ -25,7 +25,7 @@ Json EncodeWantedBundle(const WantedBundle& bundle) {
       .Take();
 }
 
-// Namespace, name, uid and run-as names become a path on the node.
+// Checks namespace, name, uid and run-as names strictly: they become a path on the node.
 void ReadWantedWarmup(Reader& reader, WantedWarmup& out) {
   ReadChecked(reader, "uid", out.uid, kUid);
   ReadChecked(reader, "namespace", out.ns, kDnsLabel);

@@ -61,7 +61,7 @@ Json EncodeNode(const NodeStatus& node) {
   return out.Take();
 }
 
-// "512Mi", "1.4Gi": a printer column cannot format a number.
+// Returns a text like "512Mi" or "1.4Gi", because a printer column cannot format a number.
 std::string HumanBytes(int64_t bytes) {
   if (bytes < 1024) {
     return fmt::format("{}", bytes);

@@ -27,7 +27,8 @@ void Raise(Resources& most, const Resources& other) {
   }
 }
 
-// Uses the limit where the request is missing, as the API server does.
+// Returns the resource requests of a container; uses the limit where the request is missing, as the
+// API server does.
 Resources RequestsOf(Reader& owner) {
   Resources requests;
   owner.Object("resources", [&](Reader& resources) {
@@ -37,8 +38,9 @@ Resources RequestsOf(Reader& owner) {
   return requests;
 }
 
-// Sums requests as the scheduler does: the larger of containers plus sidecars, and the largest init
-// container plus the sidecars started before it (Kubernetes "Pod effective request").
+// Sums up the requests of a pod's containers as the scheduler does: the larger of containers plus
+// sidecars, and the largest init container plus the sidecars started before it (Kubernetes "Pod
+// effective request").
 void ReadRequests(Reader& spec, Resources& out) {
   Resources running;
   Resources init_most;

@@ -66,7 +66,7 @@ void ReadTemplate(Reader& reader, WarmupSpec& out) {
   }
 }
 
-// Accepts paths that can neither end the request line nor name another host.
+// Accepts only paths that can neither end the request line nor name another host.
 bool IsRequestPath(std::string_view text) {
   return text.starts_with('/') && !text.starts_with("//") &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
@@ -78,7 +78,7 @@ bool IsHeaderName(std::string_view text) {
   });
 }
 
-// Headers for framing and routing, which the operator sets itself.
+// True for headers for framing and routing, which the operator sets itself.
 bool IsReservedHeader(std::string_view header) {
   constexpr std::array<std::string_view, 8> kOwn = {
       "connection", "content-length",    "expect", "proxy-connection", "te",

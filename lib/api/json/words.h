@@ -9,7 +9,8 @@
 #include "lib/api/node_cache.h"
 #include "lib/codec/reader.h"
 
-// The values of every enum, as in the CRDs (tests/unit/lib/api/schema_test.cc compares).
+// The names of the values of every enum, as in the CRDs (tests/unit/lib/api/schema_test.cc compares
+// them).
 namespace cachewarm::api::json {
 
 template <typename E>
@@ -59,7 +60,7 @@ constexpr std::string_view TextOf(const std::array<Word<E>, N>& words, E value) 
   return "";
 }
 
-// Leaves `out` unchanged if the member is absent.
+// Reads the member `name` as one of the words. Leaves `out` unchanged if the member is absent.
 template <typename E, size_t N>
 void ReadWord(codec::Reader& reader, std::string_view name, const std::array<Word<E>, N>& words,
               E& out) {

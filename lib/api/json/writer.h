@@ -24,14 +24,14 @@ class Writer {
  public:
   Writer& Put(std::string_view name, std::string_view text, size_t bytes_max);
   Writer& Put(std::string_view name, int64_t value);
-  // Seconds, rounded to milliseconds; whole numbers as integers. Omits NaN and infinity.
+  // Writes seconds, rounded to milliseconds; whole numbers as integers. Omits NaN and infinity.
   Writer& Put(std::string_view name, double value);
-  // RFC 3339, with milliseconds only if they are not zero.
+  // Writes the time as RFC 3339, with milliseconds only if they are not zero.
   Writer& Put(std::string_view name, WallTime time);
   Writer& Put(std::string_view name, const Digest& digest);
   Writer& Put(std::string_view name, const std::vector<std::string>& items, size_t items_max);
   Writer& Put(std::string_view name, const std::map<std::string, std::string>& items);
-  // An encoded object or list. Omits an empty one and null.
+  // Writes an object or list that is encoded already. Omits an empty one and null.
   Writer& PutPart(std::string_view name, codec::Json part);
   // Writes the value even if it is false, zero or empty, for members that a reader requires.
   Writer& Always(std::string_view name, codec::Json value);
@@ -42,7 +42,7 @@ class Writer {
   codec::Json object_ = codec::Json::object();
 };
 
-// Returns the list of `encode(item)` for the last `items_max` items.
+// Returns the list of the results of `encode` for the last `items_max` items.
 template <typename T, typename Encode>
 codec::Json ListOf(const std::vector<T>& items, size_t items_max, const Encode& encode) {
   codec::Json list = codec::Json::array();

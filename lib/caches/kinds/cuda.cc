@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA driver's JIT cache: private format, updated in place, ignored by another driver version.
+// The CUDA driver's JIT cache: private format, updated in place, ignored by other driver versions.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

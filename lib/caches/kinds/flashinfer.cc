@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FlashInfer: ninja below <base>/.cache/flashinfer/<version>/<architectures>/.
+// FlashInfer: modules built by ninja below <base>/.cache/flashinfer/<version>/<architectures>/.
 #include <utility>
 
 #include "lib/caches/kind.h"

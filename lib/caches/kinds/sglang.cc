@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SGLang (since 2026) points the caches of other compilers below SGLANG_CACHE_DIR unless their
-// variables are set. With every preset selected only its autotune results are here; with this
-// preset alone all caches are.
+// SGLang (since 2026) makes other compilers cache below SGLANG_CACHE_DIR unless their own variables
+// are set. With every preset selected only SGLang's autotune results are here; with this preset
+// alone all caches are.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

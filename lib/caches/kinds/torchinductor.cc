@@ -14,8 +14,9 @@ CacheKind TorchInductorKind() {
           .files = {
               {.glob = "fxgraph/*/*/*", .role = Role::kIndex, .unit = {.components = 3}},
               {.glob = "aotautograd/*/*", .role = Role::kIndex, .unit = {.components = 2}},
-              // g++ writes shared objects under their final name. Later starts only stat a compiler
-              // probe and the marker beside it, so both are always captured.
+              // g++ writes shared objects under their final name. Later starts only stat the shared
+              // object that probes the compiler and the marker beside it, so both are always
+              // captured.
               {.glob = "*/c*.so.load_ok",
                .role = Role::kProbeMarker,
                .in_place = true,
