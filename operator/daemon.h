@@ -48,8 +48,8 @@ class Daemon {
   // Port of /metrics, /healthz and /readyz; 0 until Run() listens.
   uint16_t port() const { return port_.load(); }
   // Returns why the daemon is not ready, as readable text; "" if it is ready. It becomes ready once
-  // all stores are synced and the webhook, if installed, is served. It is not ready again while it
-  // stops.
+  // all stores are synced and the webhook, if installed, is served. While it stops, it is not
+  // ready.
   std::string WhyNotReady() const;
   bool IsReady() const { return WhyNotReady().empty(); }
   // Returns the time that Run() may take after `stop`: process::kStopWithin plus the webhook's

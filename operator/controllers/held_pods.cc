@@ -21,8 +21,8 @@ namespace {
 // Time after the deadline that the plan gets to release the pod first. Creation times have a
 // resolution of one second.
 constexpr Duration kGrace{1500};
-// Time after the deadline in which a standby leaves the release to the leader. Short enough for the
-// standby's own patch.
+// Time after the deadline in which a standby leaves the release to the leader; leaves time for the
+// standby's patch.
 constexpr Duration kStandbyGrace{3000};
 // Time until the store has the warmup, or its label, that caused a young pod to be held.
 constexpr Duration kStoreLag{2000};
