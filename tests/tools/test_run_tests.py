@@ -38,7 +38,8 @@ def test_a_junit_report_is_counted(stages, tmp_path):
     path = tmp_path / "report.xml"
     path.write_text('<testsuites><testsuite><testcase classname="a" name="x"/>'
                     '<testcase classname="a" name="y"><failure/></testcase>'
-                    '<testcase classname="a" name="z"><skipped/></testcase></testsuite></testsuites>')
+                    '<testcase classname="a" name="z"><skipped/></testcase>'
+                    '</testsuite></testsuites>')
     assert run_tests.count_junit(stages, path) == (1, 1)
     assert stages.skipped == ["a::z"]
 

@@ -111,8 +111,8 @@ TEST_F(MetricValues, OfAFetch) {
   EXPECT_EQ(Value("cachewarm_fetch_seconds_count"), 1);
   EXPECT_EQ(Value("cachewarm_fetch_seconds_sum"), 7);
   EXPECT_EQ(Value("cachewarm_activations_total"), 1);
-  EXPECT_EQ(Value("cachewarm_active_generations{warm=\"true\"}"), 1);
-  EXPECT_EQ(Value("cachewarm_active_generations{warm=\"false\"}"), 0);
+  EXPECT_EQ(Value("cachewarm_warm_generations"), 1);
+  EXPECT_EQ(Value("cachewarm_cold_generations"), 0);
   EXPECT_EQ(Value("cachewarm_watched_directories"), 2) << "of the empty tree and of the new one";
 }
 
@@ -137,8 +137,8 @@ TEST_F(MetricValues, OfAFetchThatFails) {
       [this] { return status_.warmups.at(0).bundles.at(0).state == api::BundleState::kFailed; }));
   EXPECT_EQ(Value("cachewarm_fetches_total{result=\"failed\"}"), 1);
   EXPECT_EQ(Value("cachewarm_agent_failures_total{reason=\"FetchFailed\"}"), 1);
-  EXPECT_EQ(Value("cachewarm_active_generations{warm=\"true\"}"), 0);
-  EXPECT_EQ(Value("cachewarm_active_generations{warm=\"false\"}"), 1);
+  EXPECT_EQ(Value("cachewarm_warm_generations"), 0);
+  EXPECT_EQ(Value("cachewarm_cold_generations"), 1);
 }
 
 TEST_F(MetricValues, OfACapture) {
@@ -184,13 +184,13 @@ TEST_F(MetricValues, OfTheLoopAndItsDisk) {
   Want({});
   loop_->RunIteration();
   loop_->RunIteration();
-  EXPECT_EQ(Value("cachewarm_agent_turns_total{result=\"ok\"}"), 2);
-  EXPECT_EQ(Value("cachewarm_agent_turn_seconds_count"), 2);
-  EXPECT_EQ(Value("cachewarm_agent_turn_seconds_sum"), 0) << "the clock stood still";
-  EXPECT_EQ(Value("cachewarm_root_bytes{kind=\"limit\"}"), 1'000'000);
-  EXPECT_EQ(Value("cachewarm_root_bytes{kind=\"used\"}"), status_.node.root.used_bytes);
-  EXPECT_EQ(Value("cachewarm_root_bytes{kind=\"free\"}"), status_.node.root.free_bytes);
-  EXPECT_GT(Value("cachewarm_root_bytes{kind=\"free\"}"), 0);
+  EXPECT_EQ(Value("cachewarm_agent_sync_total{result=\"ok\"}"), 2);
+  EXPECT_EQ(Value("cachewarm_agent_sync_seconds_count"), 2);
+  EXPECT_EQ(Value("cachewarm_agent_sync_seconds_sum"), 0) << "the clock stood still";
+  EXPECT_EQ(Value("cachewarm_root_limit_bytes"), 1'000'000);
+  EXPECT_EQ(Value("cachewarm_root_used_bytes"), status_.node.root.used_bytes);
+  EXPECT_EQ(Value("cachewarm_root_free_bytes"), status_.node.root.free_bytes);
+  EXPECT_GT(Value("cachewarm_root_free_bytes"), 0);
 }
 
 TEST_F(MetricValues, OfAStart) {
@@ -230,22 +230,25 @@ TEST(EveryMetricHasATestOfItsValue, OfTheAgent) {
        {"cachewarm_published_bytes_total", {here, "OfACapture"}},
        {"cachewarm_publish_seconds", {here, "OfACapture"}},
        {"cachewarm_activations_total", {here, "OfAFetch"}},
-       {"cachewarm_active_generations", {here, "OfAFetch"}},
+       {"cachewarm_warm_generations", {here, "OfAFetch"}},
+       {"cachewarm_cold_generations", {here, "OfAFetch"}},
        {"cachewarm_agent_failures_total", {here, "OfAFetchThatFails"}},
        {"cachewarm_quarantined_bundles",
         {"tests/unit/agent/steps/scrubbing/quarantine_test.cc", "IsCountedByReason"}},
-       {"cachewarm_scrubs_total", {scrub, "LooksMinutesAfterTheFirstSightAndThenOnceAnInterval"}},
+       {"cachewarm_scrubs_total", {scrub, "ScrubsAfterMinutesThenOncePerInterval"}},
        {"cachewarm_scrubbed_bytes_total", {scrub, "CountsTheBytesThatItReads"}},
        {"cachewarm_observed_starts_total", {here, "OfAStart"}},
-       {"cachewarm_agent_turn_seconds", {here, "OfTheLoopAndItsDisk"}},
-       {"cachewarm_agent_turns_total", {here, "OfTheLoopAndItsDisk"}},
+       {"cachewarm_agent_sync_seconds", {here, "OfTheLoopAndItsDisk"}},
+       {"cachewarm_agent_sync_total", {here, "OfTheLoopAndItsDisk"}},
        {"cachewarm_api_requests_total", {program, "FetchesReportsAndServesAsItsFileSays"}},
-       {"cachewarm_store_requests_total", {calls, "ACallOfTheStoreCountsByOperationAndCode"}},
-       {"cachewarm_store_bytes_total", {calls, "ACallOfTheStoreCountsByOperationAndCode"}},
-       {"cachewarm_store_seconds", {calls, "ACallOfTheStoreCountsByOperationAndCode"}},
-       {"cachewarm_root_bytes", {here, "OfTheLoopAndItsDisk"}},
+       {"cachewarm_store_requests_total", {calls, "StoreCallsAreCountedByOperationAndCode"}},
+       {"cachewarm_store_bytes_total", {calls, "StoreCallsAreCountedByOperationAndCode"}},
+       {"cachewarm_store_seconds", {calls, "StoreCallsAreCountedByOperationAndCode"}},
+       {"cachewarm_root_used_bytes", {here, "OfTheLoopAndItsDisk"}},
+       {"cachewarm_root_free_bytes", {here, "OfTheLoopAndItsDisk"}},
+       {"cachewarm_root_limit_bytes", {here, "OfTheLoopAndItsDisk"}},
        {"cachewarm_watched_directories", {here, "OfAFetch"}},
-       {"cachewarm_build", {calls, "AreServedUnderNamesThatKeepTheRules"}}});
+       {"cachewarm_build_info", {calls, "HaveValidNames"}}});
 }
 
 }  // namespace

@@ -70,12 +70,12 @@ class PlayedRegistry {
 
   std::string Answer(const std::string& request) const {
     if (!password_.empty() && request.find("Basic " + password_) == std::string::npos) {
-      return fakes::RawAnswer(401, "", "WWW-Authenticate: Basic realm=\"played\"\r\n");
+      return fakes::RawResponse(401, "", "WWW-Authenticate: Basic realm=\"played\"\r\n");
     }
     if (request.find("/blobs/") != std::string::npos) {
-      return fakes::RawAnswer(200, std::string(kBlobBytes, 'x'));
+      return fakes::RawResponse(200, std::string(kBlobBytes, 'x'));
     }
-    return fakes::RawAnswer(200, kManifest,
+    return fakes::RawResponse(200, kManifest,
                             "Content-Type: application/vnd.oci.image.manifest.v1+json\r\n");
   }
 

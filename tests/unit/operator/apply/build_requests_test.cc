@@ -117,7 +117,7 @@ TEST_F(BuildRequestsTest, UnexpectedResponseEndsThemWithItsBody) {
     return n == 0 ? fakes::RawResponse(200, "") : fakes::RawResponse(500, "out of\nmemory\x01");
   });
   EXPECT_EQ(Outcome({To("/a"), To("/b"), To("/c")}),
-            fmt::format("request 2 of 3 (GET /b, port {}) to pod builder: answered 500: out of "
+            fmt::format("request 2 of 3 (GET /b, port {}) to pod builder: response 500: out of "
                         "memory ",
                         server_->port()));
   EXPECT_EQ(received().size(), 2U);

@@ -123,14 +123,14 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"other_secret",
              "{spec: {containers: [{name: server, env: [{name: X, valueFrom: {secretKeyRef: "
              "{name: other, key: k}}}]}]}}",
-             "refers to a Secret"},
+             "references a Secret"},
         Case{"other_key",
              "{spec: {containers: [{name: server, env: [{name: X, valueFrom: {secretKeyRef: "
              "{name: hub, key: k}}}]}]}}",
-             "refers to a Secret"},
+             "references a Secret"},
         Case{"all_of_a_secret",
              "{spec: {containers: [{name: server, envFrom: [{secretRef: {name: hub}}]}]}}",
-             "refers to a Secret"},
+             "references a Secret"},
         Case{"probe_elsewhere",
              "{spec: {containers: [{name: server, readinessProbe: {httpGet: {host: "
              "169.254.169.254}}}]}}",

@@ -263,7 +263,7 @@ TEST_F(ServiceTest, CertManagersConfigurationAndSecretAreNotWritten) {
   service.SetLeading(true);
   Start();
   ASSERT_TRUE(Eventually(
-      [&] { return registry->Serialize().find("by=\"webhook\"} 1") != std::string::npos; }));
+      [&] { return registry->Serialize().find("mode=\"webhook\"} 1") != std::string::npos; }));
   Later(std::chrono::seconds(31));
   EXPECT_EQ(Entry("tls.crt"), "");
   EXPECT_EQ(CaBundle(), "");

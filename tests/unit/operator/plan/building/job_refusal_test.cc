@@ -81,7 +81,7 @@ const RefusedCase kRefused[] = {
        b.pod_template()["spec"]["volumes"] = {
            {{"name", "w"}, {"persistentVolumeClaim", {{"claimName", "w"}}}}};
      },
-     "claim"},
+     "PersistentVolumeClaim that a copy could write to"},
     {"claim_template",
      [](SnapshotBuilder& b) {
        b.pod_template()["spec"]["containers"][0]["volumeMounts"] = {
