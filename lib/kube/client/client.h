@@ -12,8 +12,8 @@
 
 namespace cachewarm::kube {
 
-// A client of the API server. Thread-safe. Every call blocks and returns within 1 s of `stop`
-// (CANCELLED).
+// A client of the API server. Thread-safe. Every call blocks; after a request of `stop` it returns
+// CANCELLED within 1 s.
 class Client {
  public:
   Client() = default;
@@ -22,20 +22,22 @@ class Client {
   virtual ~Client() = default;
 
   // Sends one request and returns the object of the response. Errors as ToStatus() maps them;
-  // UNAVAILABLE or DEADLINE_EXCEEDED also if the server could not be reached. Idempotent requests
-  // were retried a few times within some seconds before an error is returned, and 429 as the server
-  // asked.
+  // UNAVAILABLE or DEADLINE_EXCEEDED also if the server could not be reached. Before it returns an
+  // error, Do() retries idempotent requests a few times within some seconds, and requests that were
+  // answered with 429 after the time that the server asked for.
   virtual absl::StatusOr<codec::Json> Do(const Request& request, std::stop_token stop) = 0;
 
-  // Sends a list request and passes its items to `on_item` on this thread, without managedFields;
-  // the result has no items left. Some items may have been passed on before an error.
+  // Sends a list request and passes its items to `on_item` on the calling thread, without
+  // managedFields; the returned list has no items left. Before an error is returned, some items may
+  // have been passed on.
   using ItemHandler = std::function<void(codec::Json)>;
   virtual absl::StatusOr<codec::Json> DoList(const Request& request, const ItemHandler& on_item,
                                              std::stop_token stop);
 
-  // Runs one watch and calls `on_event` on this thread for each event, in order. Returns OK when
-  // the server ended the watch regularly (its timeout). Errors: OUT_OF_RANGE if the resource
-  // version is gone: list again; an error of `on_event`; DEADLINE_EXCEEDED for a silent connection.
+  // Runs one watch and calls `on_event` on the calling thread for each event, in order. Returns OK
+  // when the server ended the watch regularly (its timeout). Errors: OUT_OF_RANGE if the server no
+  // longer has the resource version: list again; an error of `on_event`; DEADLINE_EXCEEDED for a
+  // silent connection.
   virtual absl::Status Watch(const Request& request, const WatchEventHandler& on_event,
                              std::stop_token stop) = 0;
 };

@@ -33,7 +33,8 @@ http::Method MethodOf(const std::string& name) {
   return http::Method::kGet;
 }
 
-// Proxies, and aggregated servers that are down, do not answer with JSON.
+// Converts an error response to a status. Proxies, and aggregated servers that are down, do not
+// answer with JSON.
 absl::Status ErrorOf(const http::Response& response) {
   ApiError error{.code = response.status, .reason = {}, .message = {}, .retry_after = {}};
   if (const absl::StatusOr<Json> body = codec::ParseJson(response.body);
@@ -128,7 +129,7 @@ class HttpClient final : public Client {
                                               request.path, Message(body.status())));
   }
 
-  // Retries what may be retried.
+  // Calls `once`, and again after each failure that may be retried. Returns the last result.
   template <typename Try>
   std::invoke_result_t<Try> Persist(const Request& request, std::stop_token stop,
                                     const Try& once) const {
@@ -170,7 +171,7 @@ class HttpClient final : public Client {
     return response;
   }
 
-  // Returns the body of a successful response.
+  // Makes one attempt and returns the body of a successful response.
   absl::StatusOr<std::string> Once(const Request& request, std::stop_token stop) {
     const std::string token = tokens_.Token();
     absl::StatusOr<http::Response> response = SendOnce(request, token, stop);
@@ -186,7 +187,7 @@ class HttpClient final : public Client {
     return std::move(response->body);
   }
 
-  // Adds the request to the message and keeps the payloads.
+  // Returns `status` with the request in its message and with the same payloads.
   static absl::Status WithRequest(const absl::Status& status, const Request& request) {
     absl::Status annotated(status.code(),
                            fmt::format("{} {}: {}", request.verb, request.path, Message(status)));
@@ -200,7 +201,7 @@ class HttpClient final : public Client {
     if (attempt + 1 >= options_.tries) {
       return false;
     }
-    // A server that answers 429 did not act on the request, for any verb.
+    // A server that answers 429 did not act on the request, so every verb may be retried.
     if (HttpCodeOf(status) == 429) {
       return RetryAfterOf(status).value_or(Duration(0)) <= kRetryAfterMost;
     }

@@ -20,7 +20,7 @@ using codec::Json;
 
 constexpr size_t kKubeconfigBytesMax = 4U << 20U;
 
-// An unsupported field, and the alternative.
+// An unsupported field of a kubeconfig, and the alternative to use.
 struct UnsupportedField {
   std::string_view field;
   std::string_view remedy;
@@ -49,7 +49,8 @@ absl::Status RejectUnsupported(const Json& object, const std::string& path,
   return absl::OkStatus();
 }
 
-// Returns the object `section[name == name].<member>`, the form of contexts, clusters and users.
+// Returns the object <member> of the item with this name in the list `section`: contexts, clusters
+// and users have this form.
 absl::StatusOr<Json> Named(const Json& config, std::string_view section, const std::string& name,
                            std::string_view member) {
   const Json* list = At(config, {section});
@@ -68,8 +69,8 @@ std::string Absolute(const std::filesystem::path& folder, const std::string& pat
   return path.empty() ? path : (folder / path).lexically_normal().string();
 }
 
-// Reads `<field>-data` (base64) into `pem` and `<field>` (a path) into `file`; data wins, as in
-// kubectl.
+// Arguments of ReadPem(), which reads the field <name>-data (base64) into `pem` or, if it is
+// missing, the field <name> (a path) into `file`, as kubectl does.
 struct PemField {
   std::string_view name;
   std::string* file;

@@ -47,12 +47,13 @@ absl::StatusOr<bool> ReleaseGate(Client& client, const GatePatch& patch, std::st
   if (answer.ok()) {
     return true;
   }
-  // After a failed "test" the gate or the pod may be gone.
+  // If a "test" operation failed, the gate or the pod may be gone.
   if (!IsStillHeld(client, patch.pod, stop)) {
     return false;
   }
   const codec::Json bare = api::gate::WithoutAnnotations(patch.operations);
-  // Any code counts, because the policy that rejects an annotation chooses it.
+  // Try without annotations after any error except an overloaded server: the policy that rejects an
+  // annotation chooses the code.
   const bool is_busy = absl::IsResourceExhausted(answer) || absl::IsUnavailable(answer);
   if (!is_busy && bare.size() < patch.operations.size() && Send(client, patch, bare, stop).ok()) {
     return true;

@@ -13,16 +13,17 @@ namespace cachewarm::kube {
 
 struct GatePatch {
   const api::Pod& pod;
-  const codec::Json& operations;  // the operations of api::gate::ReleasePatch(), and possibly more
+  const codec::Json& operations;  // those of api::gate::ReleasePatch(), and possibly more
   std::string_view manager;       // field manager
 };
 
-// Returns true if the pod exists and is still held by the gate of cachewarm, or if that is unknown.
+// Returns true if the pod exists and still has the gate of cachewarm, or if that cannot be
+// determined.
 bool IsStillHeld(Client& client, const api::Pod& pod, std::stop_token stop);
 
 // Releases a held pod; if the annotations in `operations` are rejected, releases it without them.
-// Returns true if this call released it, false if the pod is gone, replaced, or already released.
-// After an error the pod is still held, or its state is unknown.
+// Returns true if this call released the pod, false if the pod is gone, replaced, or already
+// released. After an error the pod is still held, or its state is unknown.
 absl::StatusOr<bool> ReleaseGate(Client& client, const GatePatch& patch, std::stop_token stop);
 
 }  // namespace cachewarm::kube

@@ -20,17 +20,18 @@ struct ApiError {
   std::optional<Duration> retry_after;
 };
 
-// Maps an error to a status by its HTTP code (lib/base/http_status.h), except OUT_OF_RANGE for the
-// reasons Expired and Gone, and ALREADY_EXISTS for a 409 with that reason. Never OK: an error with
-// a success code is UNKNOWN. The functions below read the ApiError back, and RetryAfterOf() of
+// Converts an error to a status. The HTTP code determines the status code (lib/base/http_status.h),
+// except that the reasons Expired and Gone give OUT_OF_RANGE, and a 409 with the reason
+// AlreadyExists gives ALREADY_EXISTS. Never OK: an error with a success code is UNKNOWN. The
+// functions below return the HTTP code and the reason from the status, and RetryAfterOf() of
 // lib/base the wait that the server requested.
 absl::Status ToStatus(const ApiError& error);
 
-// Reads a metav1.Status; uses `http_code` if it has no code.
+// Converts a metav1.Status; uses `http_code` if it has no code.
 ApiError ParseApiError(const codec::Json& status, int http_code);
 
-// Returns true for RESOURCE_EXHAUSTED because the response exceeded a local limit, not because of a
-// 429.
+// Returns true if the status is RESOURCE_EXHAUSTED because the response exceeded a local limit, and
+// not because of a 429.
 bool IsTooLong(const absl::Status& status);
 
 // Returns the HTTP code of the response; 0 if the status is not from a response of the API server.

@@ -87,7 +87,7 @@ Json Typed(const Resource& resource, const Json& object) {
 }  // namespace
 
 Request List(const Resource& resource, const ListOptions& options) {
-  // A continue token implies a version; the server rejects both together.
+  // A continue token implies a version: the server rejects a request with both.
   const bool first = options.continue_token.empty();
   return {.verb = "list",
           .resource = std::string(resource.plural),
@@ -168,8 +168,8 @@ Request Apply(const Resource& resource, const Json& object, const WriteOptions& 
 
 Request JsonPatch(const Resource& resource, const ObjectName& name, const Json& operations,
                   const WriteOptions& options) {
-  // Not idempotent: a patch whose "test" guards a removal fails when it is sent twice, and the
-  // error does not distinguish the cases. The caller must read again.
+  // Not idempotent: a patch that tests what it removes fails when it is sent twice, and the error
+  // does not show whether the first one succeeded. The caller must read the object again.
   return PatchRequest(resource, name,
                       {.verb = "patch",
                        .content_type = "application/json-patch+json",

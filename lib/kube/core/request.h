@@ -38,9 +38,9 @@ struct WatchOptions {
   std::string label_selector;
   std::string field_selector;
   std::string resource_version;
-  int timeout_seconds = 290;  // after this time the server ends the watch
+  int timeout_seconds = 290;  // time after which the server ends the watch
 };
-// Watches with bookmarks.
+// Builds a watch with bookmarks.
 Request Watch(const Resource& resource, const WatchOptions& options);
 
 Request Get(const Resource& resource, const ObjectName& name);
@@ -53,12 +53,12 @@ struct WriteOptions {
 // Creates `object` in its namespace (POST). Idempotent only if the object has a fixed name.
 Request Create(const Resource& resource, const codec::Json& object, const WriteOptions& options);
 // Replaces the object (PUT). With a metadata.resourceVersion it fails with ABORTED if the object
-// changed.
+// has changed since that version.
 Request Update(const Resource& resource, const codec::Json& object, const WriteOptions& options);
-// Server-side apply with force: takes ownership of every field in `object` and keeps the others.
-// Sets apiVersion and kind from `resource`. With a metadata.uid it applies to that object only
-// (INVALID_ARGUMENT if the uid differs, ABORTED if there is no object); with a
-// metadata.resourceVersion only to that version (ABORTED).
+// Server-side apply with force: takes ownership of every field in `object` and keeps all other
+// fields. Sets apiVersion and kind from `resource`. With a metadata.uid the request changes only
+// the object with that uid (INVALID_ARGUMENT if the uid differs, ABORTED if there is no object);
+// with a metadata.resourceVersion only that version of the object (ABORTED).
 Request Apply(const Resource& resource, const codec::Json& object, const WriteOptions& options);
 // Applies an RFC 6902 patch. A failing "test" operation returns INVALID_ARGUMENT.
 Request JsonPatch(const Resource& resource, const ObjectName& name, const codec::Json& operations,
@@ -76,7 +76,7 @@ struct DeleteOptions {
 };
 Request Delete(const Resource& resource, const ObjectName& name, const DeleteOptions& options);
 
-// Reads any other path by GET, such as "/version".
+// Reads any path by GET, such as "/version".
 Request GetPath(std::string path);
 
 }  // namespace cachewarm::kube

@@ -24,8 +24,9 @@ using WatchEventHandler = std::function<absl::Status(WatchEvent)>;
 // Splits the byte stream of a watch into events. Not thread-safe.
 class WatchDecoder {
  public:
-  // A line longer than `line_bytes_max` is RESOURCE_EXHAUSTED. etcd stores objects of at most 1.5
-  // MiB, each byte of which may take six in JSON ("<" is written as \u003c).
+  // A line longer than `line_bytes_max` is RESOURCE_EXHAUSTED. The default fits every object: etcd
+  // stores at most 1.5 MiB, each byte of which may take six bytes in JSON ("<" is written as
+  // \u003c).
   explicit WatchDecoder(WatchEventHandler on_event, size_t line_bytes_max = 16U << 20U);
 
   // Decodes bytes, split anywhere, and calls `on_event` for every complete line. Returns the error

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Duration kHealthyAgain = std::chrono::seconds(120);
 constexpr Duration kShortestWatch = std::chrono::seconds(1);
-constexpr int kShrinkPageBy = 8;  // reaches a page of one item in three attempts
+constexpr int kShrinkPageBy = 8;  // a page of 500 items shrinks to one item in three attempts
 
 }  // namespace
 

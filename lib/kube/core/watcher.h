@@ -10,9 +10,9 @@
 namespace cachewarm::kube {
 
 enum class WatcherActionType {
-  kList,   // request the page after `continue_token` and report OnPage() or OnFailure()
-  kWatch,  // watch from `resource_version`, report OnProgress() and OnWatchEnd()
-  kSleep,  // wait for `delay`, then ask for the next step
+  kList,   // request the page after `continue_token`, then call OnPage() or OnFailure()
+  kWatch,  // watch from `resource_version`, call OnProgress() and OnWatchEnd()
+  kSleep,  // wait for `delay`, then call Next() again
 };
 
 struct WatcherAction {
@@ -24,14 +24,13 @@ struct WatcherAction {
 };
 
 // List and watch as a state machine without I/O: Empty → Listing → Watching.
-//  - A failed list starts over and discards its pages (IsFirstPage() returns true then).
+//  - If a list fails, it starts again and its pages are discarded (IsFirstPage() returns true).
 //  - A page over the local limit (RESOURCE_EXHAUSTED without a 429) is requested again at once with
-//  an
-//    eighth of the items. One item always fits, because servers limit objects to 1.5 MiB, so no
+//    an eighth of the items. One item always fits, because servers limit objects to 1.5 MiB, so no
 //    tenant can block a list with many large objects. Each received page doubles the number again.
-//  - OUT_OF_RANGE (410): list again; at once if nothing failed in the last 120 s.
-//  - A watch that ended regularly or broke off continues from the last version.
-//  - INVALID_ARGUMENT from a watch means undecodable events: list again, with backoff.
+//  - After OUT_OF_RANGE (410) it lists again; at once if nothing failed in the last 120 s.
+//  - After a watch that ended regularly or broke off it watches again from the last version.
+//  - INVALID_ARGUMENT from a watch means undecodable events: it lists again, with backoff.
 //  - A watch that ends at once without an event counts as a failure.
 //  - Backoff after failures: 0.8 s × 2 up to 30 s, reset after 120 s without failure.
 // Not thread-safe.
@@ -46,13 +45,13 @@ class Watcher {
   // Returns the next step. `random` is in [0, 1).
   WatcherAction Next(MonoTime now, double random);
 
-  // Reports a received page; an empty `continue_token` marks the last one. Returns true if the list
+  // Records a received page; an empty `continue_token` marks the last one. Returns true if the list
   // is complete now.
   bool OnPage(std::string continue_token, std::string resource_version);
   // Returns true if the last requested page begins a new list.
   bool IsFirstPage() const { return continue_token_.empty(); }
   void OnListFailure(const absl::Status& status, MonoTime now);
-  // Reports the version of an event or bookmark.
+  // Records the version of an event or bookmark.
   void OnProgress(std::string resource_version);
   void OnWatchEnd(const absl::Status& status, MonoTime now);
 
@@ -73,7 +72,7 @@ class Watcher {
   bool sleep_due_ = false;
   MonoTime last_failure_{};
   MonoTime watch_began_{};
-  bool received_event_ = false;  // the running watch delivered something
+  bool received_event_ = false;  // the running watch has delivered an event
 };
 
 }  // namespace cachewarm::kube

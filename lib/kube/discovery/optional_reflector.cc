@@ -30,7 +30,8 @@ bool OptionalReflector::Check(std::stop_token stop) {
     }
     return false;
   }
-  // A kind that was served counts as absent after two such answers in a row.
+  // If the kind was served until now, it counts as absent only after two answers in a row without
+  // it.
   if (follows && *presence != Presence::kServed && !std::exchange(absent_once_, true)) {
     return false;
   }

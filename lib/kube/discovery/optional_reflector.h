@@ -16,10 +16,10 @@ struct CheckIntervals {
   Duration unknown{5'000};  // interval after a failed check
 };
 
-// A reflector of a kind that the cluster may lack. Checks regularly whether the API server serves
-// the kind (one GET), follows it while it does, and drops every object after two answers in a row
-// without it. While the kind is absent or may not be listed, the store counts as synced and is
-// empty. Writes one log line per change.
+// A reflector of a kind that the cluster may lack. Checks regularly (one GET) whether the API
+// server serves the kind. Keeps the store up to date while it does, and removes every object after
+// two answers in a row without the kind. While the kind is absent or may not be listed, the store
+// counts as synced and is empty. Writes one log line per change.
 class OptionalReflector {
  public:
   OptionalReflector(const Runtime& runtime, ReflectorOptions options, CheckIntervals times = {});
@@ -27,14 +27,14 @@ class OptionalReflector {
   // See Reflector::OnChange().
   void OnChange(Reflector::Handler handler) { reflector_.OnChange(std::move(handler)); }
 
-  // Runs until `stop`; returns within 2 s of it.
+  // Runs until `stop` is requested; returns within 2 s of that.
   void Run(std::stop_token stop);
 
   const Reflector& reflector() const { return reflector_; }
   const Store& store() const { return reflector_.store(); }
 
  private:
-  // Returns false if the check must be repeated soon.
+  // Makes one check and applies its result. Returns false if the check must be repeated soon.
   bool Check(std::stop_token stop);
   void Apply(Presence presence);
   void LogChange(Presence presence);
@@ -43,7 +43,7 @@ class OptionalReflector {
   CheckIntervals times_;
   Reflector reflector_;
   std::optional<Presence> last_;
-  bool absent_once_ = false;       // the kind was served, and the last answer lacks it
+  bool absent_once_ = false;       // the kind was served, but the last answer lacks it
   std::jthread reflector_thread_;  // runs the reflector while the kind is served
 };
 

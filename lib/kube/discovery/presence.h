@@ -16,11 +16,13 @@ enum class Presence {
   kForbidden,  // the kind exists, and RBAC forbids listing it
 };
 
-// Returns true if `listed`, an APIResourceList of the resource's group and version, names it.
+// Returns true if `listed`, an APIResourceList of the resource's group and version, contains the
+// resource.
 bool ListsResource(const codec::Json& listed, const Resource& resource);
 
-// Queries the API server: discovery of the group and version, then, with `may_list`, a list of one
-// item. An error means that the query failed, and nothing about the kind.
+// Asks the API server about one kind: by discovery of the group and version, then, with `may_list`,
+// by a list of one item. An error means that the query failed: it is not known whether the kind is
+// served.
 absl::StatusOr<Presence> LookUp(Client& client, const Resource& resource, bool may_list,
                                 std::stop_token stop);
 

@@ -29,8 +29,8 @@ bool IsTerminal(const absl::Status& status) {
   }
 }
 
-// The JSON library throws if a value has an unexpected type. Such a bug must cost one key, not the
-// process.
+// Converts an exception into an error. The JSON library throws if a value has an unexpected type;
+// such a bug must affect only one key, not the process.
 absl::StatusOr<Outcome> Guarded(const Reconcile& reconcile, const std::string& key,
                                 std::stop_token stop) {
   try {
@@ -89,7 +89,7 @@ std::string_view Controller::Settle(const std::string& key,
   } else {
     queue_.AddWithBackoff(key);
   }
-  // A conflict is the normal sign of an outdated view.
+  // A conflict is normal: the store had an older version of the object.
   const LogLevel level = absl::IsAborted(status) ? LogLevel::kDebug : LogLevel::kWarning;
   log_.Write(level, "reconcile failed",
              {{"controller", options_.name},

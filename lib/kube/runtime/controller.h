@@ -18,8 +18,8 @@ struct Outcome {
   std::optional<Duration> requeue_after;
 };
 
-// Reconciles one key. Level-triggered: reads current state, receives no event payload. Called by
-// one worker at a time per key. Should return soon after `stop`.
+// Reconciles one key. Level-triggered: reads current state, receives no event payload. Never called
+// for the same key on two threads at once. Should return soon after `stop`.
 using Reconcile = std::function<absl::StatusOr<Outcome>(const std::string& key, std::stop_token)>;
 
 struct ControllerOptions {
@@ -31,7 +31,7 @@ struct ControllerOptions {
   std::function<void(std::string_view result, Duration took)> on_reconcile;
 };
 
-// Workers over a queue. Effect of an error on its key:
+// Worker threads that reconcile the keys of a queue. An error has this effect on its key:
 //   ABORTED, UNAVAILABLE, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, INTERNAL, UNKNOWN, ...
 //       retried with the key's backoff (5 ms, doubling)
 //   RESOURCE_EXHAUSTED   retried after the time that the server asked for, at least 1 s
@@ -46,7 +46,7 @@ class Controller {
   Controller(WorkQueue& queue, const Clock& clock, Log& log, ControllerOptions options,
              Reconcile reconcile);
 
-  // Runs until `stop`, then waits for the workers.
+  // Runs until `stop` is requested, then waits until the worker threads have ended.
   void Run(std::stop_token stop);
 
  private:

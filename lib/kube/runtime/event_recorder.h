@@ -39,13 +39,13 @@ struct EventRecorderOptions {
   std::string ns = "default";       // namespace of events about cluster-scoped objects
   size_t queue_max = 1024;          // further events are dropped and counted
   size_t series_max = 4096;         // series kept for aggregation; the oldest is dropped
-  Duration series_window{360'000};  // a repetition within it increments a counter
-  int burst = 25;                   // events per object and reason in a burst,
-  Duration refill{300'000};         // then one per this time (client-go's spam filter)
+  Duration series_window{360'000};  // a repetition within this time increments a counter
+  int burst = 25;                   // events per object and reason that are sent without limit,
+  Duration refill{300'000};         // then one each time this has passed (client-go's spam filter)
 };
 
-// Writes events.k8s.io/v1 on its own thread. A repetition within series_window becomes a patch of
-// series.count of the first event, at most every 10 s.
+// Writes events.k8s.io/v1 objects on its own thread. For a repetition within series_window it
+// increments series.count of the first Event by a patch, at most every 10 s.
 class EventRecorder final : public EventSink {
  public:
   EventRecorder(const Runtime& runtime, const EventRecorderOptions& options);

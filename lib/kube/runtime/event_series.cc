@@ -15,9 +15,9 @@ using codec::Json;
 constexpr Duration kPatchInterval = std::chrono::seconds(10);
 constexpr size_t kNoteBytesMax = 1024;   // events.k8s.io/v1
 constexpr size_t kReasonBytesMax = 128;  // also action and reportingInstance
-constexpr size_t kNameBytesMax = 200;    // of the regarding object, within the event's name
+constexpr size_t kNameBytesMax = 200;  // length of the regarding object's name in the event's name
 
-// Truncates at a character boundary of UTF-8.
+// Truncates the text at a character boundary of UTF-8.
 std::string Cut(const std::string& text, size_t bytes_max) {
   if (text.size() <= bytes_max) {
     return text;
@@ -116,7 +116,7 @@ void EventSeries::Forget(const ObjectName& event) {
 
 bool EventSeries::TakeToken(const std::string& key, MonoTime now) {
   if (buckets_.size() >= options_.series_max) {
-    // A full bucket is equivalent to no bucket.
+    // Remove full buckets: a full bucket is equivalent to none.
     std::erase_if(buckets_, [&](const auto& entry) {
       return now - entry.second.filled >= options_.refill * options_.burst;
     });

@@ -14,13 +14,14 @@
 
 namespace cachewarm::kube {
 
-// Aggregates occurrences into few Event objects: repetitions increment a counter, and one object
-// cannot flood the server. No I/O, no clock; not thread-safe.
+// Aggregates the occurrences of events into few Event objects: repetitions increment a counter, and
+// events about one object cannot flood the server. No I/O, no clock; not thread-safe.
 class EventSeries {
  public:
   explicit EventSeries(const EventRecorderOptions& options) : options_(options) {}
 
-  // The action for one occurrence: create an Event, or nothing (counted for later, or dropped).
+  // How to record one occurrence: create an Event (`create`), count it for a later patch (neither
+  // is set), or drop it.
   struct AddResult {
     std::optional<Request> create;
     bool is_dropped = false;

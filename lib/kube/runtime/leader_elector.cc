@@ -54,7 +54,7 @@ absl::Status LeaderElector::Run(const std::function<void(std::stop_token)>& lead
   std::stop_source lost;
   {
     const std::stop_callback forward(stop, [&lost] { lost.request_stop(); });
-    // A separate thread watches the deadline, because a renewal can hang longer than it.
+    // A separate thread ends the leadership at the deadline, because a renewal can hang for longer.
     const std::jthread watchdog([this, &lost] { WatchDeadline(lost, lost.get_token()); });
     const std::jthread renewer([this, &lost] { Renew(lost, lost.get_token()); });
     lead(lost.get_token());
@@ -141,7 +141,7 @@ void LeaderElector::Observe(const Json& lease) {
   now.resource_version = ResourceVersionOf(lease);
   now.acquired = TextAt(lease, {"spec", "acquireTime"});
   now.transitions = IntegerAt(lease, "leaseTransitions");
-  // The duration in the record, clamped: an invalid record must not block the election forever.
+  // The duration in the record is clamped: an invalid record must not block the election forever.
   now.duration =
       std::clamp<Duration>(std::chrono::seconds(IntegerAt(lease, "leaseDurationSeconds")),
                            Duration(0), options_.lease_duration * 10);
@@ -203,8 +203,8 @@ void LeaderElector::Release() {
 
 absl::Status LeaderElector::GiveUp(std::stop_token stop) {
   absl::Status written;
-  // The last renewal may have been written, or may still be written, although its response was
-  // lost.
+  // Repeat after a conflict (ABORTED): the last renewal may have been written, or may still be
+  // written, although its response was lost.
   do {
     const absl::StatusOr<Json> lease = runtime_.client.Do(Get(kLeases, options_.lease), stop);
     if (!lease.ok()) {

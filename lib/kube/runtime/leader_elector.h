@@ -25,9 +25,9 @@ struct LeaderElectorOptions {
 
 // Leader election by a coordination.k8s.io/v1 Lease with the rules of client-go's leaderelection:
 // only the local time at which the record was seen to change counts, never a time written in it. It
-// is no fence: a paused leader may lead a moment too long; server-side apply and resource versions
-// guard the writes. The lease is released on stop, so that the next replica leads within
-// retry_period.
+// cannot exclude two leaders at once: a paused leader may lead a moment too long; server-side apply
+// and resource versions protect the objects that it writes. The lease is released on stop, so that
+// the next replica leads within retry_period.
 class LeaderElector {
  public:
   // Requires lease_duration > renew_deadline > 1.2 × retry_period > 0, else INVALID_ARGUMENT.
@@ -35,9 +35,10 @@ class LeaderElector {
 
   LeaderElector(const Runtime& runtime, LeaderElectorOptions options);
 
-  // Waits for the lease, calls `lead` with a stop token that fires when the lease is lost or `stop`
-  // fires, and returns when `lead` has returned: OK after `stop`, ABORTED after a loss. Renews the
-  // lease on its own thread meanwhile. `lead` must return soon after its token fires.
+  // Waits for the lease, then calls `lead` with a stop token that fires when the lease is lost or
+  // `stop` is requested, and renews the lease on a separate thread meanwhile. Returns when `lead`
+  // has returned: OK after `stop`, ABORTED after a loss. `lead` must return soon after its token
+  // fires.
   absl::Status Run(const std::function<void(std::stop_token)>& lead, std::stop_token stop);
 
   bool IsLeader() const { return leading_.load(); }
@@ -57,7 +58,7 @@ class LeaderElector {
   bool Acquire(std::stop_token stop);
   void Renew(std::stop_source& lost, std::stop_token stop);
   void WatchDeadline(std::stop_source& lost, std::stop_token stop);
-  // Returns true if this process holds the lease now.
+  // Tries to acquire the lease, or to renew it. Returns true if this process holds it now.
   bool TryAcquireOrRenew(std::stop_token stop);
   bool Create(std::stop_token stop);
   bool UpdateLease(std::stop_token stop);

@@ -117,8 +117,8 @@ void Reflector::Trim(Json& object) const {
   if (object.is_object() && object.contains("metadata") && object["metadata"].is_object()) {
     object["metadata"].erase("managedFields");
   }
-  // Items of a list lack kind and apiVersion, objects of a watch have them; both are removed for
-  // readers.
+  // Items of a list lack kind and apiVersion, objects of a watch have them: both are removed, so
+  // that readers see no difference.
   if (object.is_object()) {
     object["apiVersion"] = options_.resource.ApiVersion();
     object["kind"] = options_.resource.kind;
@@ -130,7 +130,7 @@ void Reflector::Trim(Json& object) const {
 
 void Reflector::Report(const CachedChange& kept) const {
   if (handlers_.empty() || (kept.before == nullptr && kept.after == nullptr)) {
-    return;  // a deletion of an object that the store never had
+    return;  // deletion of an object that the store never had
   }
   const Change change = kept.Unpack();
   for (const Handler& handler : handlers_) {

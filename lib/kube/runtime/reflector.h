@@ -24,8 +24,8 @@ struct ReflectorOptions {
   std::string field_selector;
   int page_items = 500;          // a page is held in memory as text: use fewer for large objects
   Duration backoff_max{30'000};  // longest backoff while the server fails
-  // Reduces an object to the members that are read, before it is stored. managedFields are already
-  // removed.
+  // Removes the members of an object that are not needed, before it is stored. managedFields are
+  // already removed.
   std::function<void(codec::Json&)> project;
   Store::IndexFunction index;
   std::shared_ptr<codec::PackTable> table;  // passed to the Store
@@ -40,23 +40,24 @@ struct Runtime {
 };
 
 // Keeps a Store equal to the server's state: paged lists, watches with bookmarks, a new list after
-// 410, backoff from 0.8 s after failures. Converts a relist into changes: objects that disappeared
-// are reported as deleted.
+// 410, backoff from 0.8 s after failures. Compares a new list with the store and reports only
+// changes: objects that disappeared are reported as deleted.
 class Reflector {
  public:
   using Handler = std::function<void(const Change&)>;
 
   Reflector(const Runtime& runtime, ReflectorOptions options);
 
-  // Adds a handler; call before Run(). It is called on Run()'s thread after the store changed, in
-  // the order of the changes, and must not block. Unchanged objects of a relist are not reported.
+  // Adds a handler; call before Run(). The handler is called on the thread of Run() after the store
+  // changed, in the order of the changes, and must not block. Objects that a new list shows
+  // unchanged are not reported.
   void OnChange(Handler handler);
 
-  // Runs until `stop`; returns within 1 s of it.
+  // Runs until `stop` is requested; returns within 1 s of that.
   void Run(std::stop_token stop);
 
-  // Reports every object as deleted, so that the store is synced and empty, and starts the next
-  // Run() with a list. Call only while Run() does not run.
+  // Removes every object from the store and reports it as deleted; the store counts as synced. The
+  // next Run() starts with a list. Call only while Run() does not run.
   void Forget();
 
   const Store& store() const { return store_; }

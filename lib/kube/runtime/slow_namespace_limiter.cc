@@ -7,11 +7,11 @@
 namespace cachewarm::kube {
 namespace {
 
-// API servers answer within a second, webhooks included, and a loaded one within a few: a longer
-// patch most likely waits for a webhook that does not answer.
+// Time after which a patch is cancelled. API servers answer within a second, webhooks included, and
+// a loaded one within a few: a longer patch most likely waits for a webhook that does not answer.
 constexpr Duration kUsualLimit{3'000};
 constexpr Duration kSlow{1'000};
-// Without a patch for this long the namespace may have been deleted.
+// Time without a patch after which a namespace is forgotten: it may have been deleted.
 constexpr Duration kForgetAfter{600'000};
 
 }  // namespace

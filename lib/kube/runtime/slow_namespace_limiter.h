@@ -22,15 +22,15 @@ class SlowNamespaceLimiter {
  public:
   struct SlowPatches {
     size_t at_once;  // of all slow namespaces together
-    Duration limit;  // after which a patch is cancelled
+    Duration limit;  // time after which a patch is cancelled
   };
 
   // `clock` must outlive the limiter.
   SlowNamespaceLimiter(const Clock& clock, SlowPatches slow) : clock_(clock), slow_(slow) {}
 
   // Calls `patch`, which must return soon after its token is stopped, and returns its result.
-  // Errors: DEADLINE_EXCEEDED when the patch was cancelled, so that its outcome is unknown;
-  // ABORTED, without a call, when too many patches of slow namespaces are running.
+  // Errors: DEADLINE_EXCEEDED when the patch was cancelled: it may have taken effect; ABORTED,
+  // without a call of `patch`, when too many patches of slow namespaces are running.
   using Patch = std::function<absl::Status(std::stop_token)>;
   absl::Status Run(const std::string& ns, std::stop_token stop, const Patch& patch);
 

@@ -21,7 +21,7 @@
 
 namespace cachewarm::kube {
 
-// One change of a store. `before` is null for a new object, `after` for a deleted one.
+// One change of an object in a store. `before` is null for a new object, `after` for a deleted one.
 struct Change {
   Object before;
   Object after;
@@ -49,7 +49,7 @@ class CachedObject {
 
  private:
   codec::Packed packed_;
-  std::string_view ns_;  // views into packed_
+  std::string_view ns_;  // view into packed_, like all names below
   std::string_view name_;
 };
 using CachedObjectPtr = std::shared_ptr<const CachedObject>;
@@ -66,7 +66,7 @@ struct ByName {
   }
 };
 
-// A Change with packed objects.
+// As Change, with packed objects.
 struct CachedChange {
   CachedObjectPtr before;
   CachedObjectPtr after;
@@ -74,16 +74,17 @@ struct CachedChange {
 };
 
 // The last observed objects of one kind. One reflector writes, any thread reads. Returned objects
-// are immutable and stay valid. The first list and every relist are swapped in atomically.
+// are immutable and stay valid. Readers see a new list only as a whole.
 class Store {
  public:
   // Returns the texts under which ByIndex() finds an object, e.g. the node that a pod is bound to.
   using IndexFunction = std::function<std::vector<std::string>(const codec::Json&)>;
 
-  // Stores with the same table share common parts of their objects; null: a table of its own.
+  // Stores with the same `table` share the memory of common parts of their objects; null: the store
+  // has a table of its own.
   explicit Store(IndexFunction index = nullptr, std::shared_ptr<codec::PackTable> table = nullptr);
 
-  // Returns an unpacked object; for single objects, not for thousands.
+  // Returns an object as a JSON tree. Use it for single objects, not for thousands.
   Object Get(const ObjectName& name) const;
 
   CachedObjectPtr Find(const ObjectName& name) const;
@@ -92,13 +93,14 @@ class Store {
   std::vector<CachedObjectPtr> ListNamespace(std::string_view ns) const;
   std::vector<CachedObjectPtr> ByIndex(const std::string& value) const;
   size_t size() const;
-  // Returns true once a complete list was stored, and from then on.
+  // Returns true after a complete list has been stored, and always from then on.
   bool HasSynced() const { return synced_.load(); }
-  // Blocks until HasSynced(); returns false after `deadline` of `clock` or `stop`.
+  // Blocks until HasSynced(); returns false if `clock` reaches `deadline` or `stop` is requested
+  // before.
   bool AwaitSynced(const Clock& clock, MonoTime deadline, std::stop_token stop) const;
 
-  // For the reflector and tests. Replace() returns the changes, including deletions that a list
-  // reveals.
+  // For the reflector and tests. Replace() returns the changes, including deletions of objects that
+  // the new list lacks.
   CachedObjectPtr Pack(const codec::Json& object) const;
   std::vector<CachedChange> Replace(std::vector<CachedObjectPtr> objects);
   CachedChange Put(const codec::Json& object);

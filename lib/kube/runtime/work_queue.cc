@@ -6,7 +6,7 @@
 namespace cachewarm::kube {
 namespace {
 
-// Means "until notified"; short enough that adding it to a time cannot overflow.
+// Wait time that means "until notified"; short enough that adding it to a time cannot overflow.
 constexpr Duration kIdle = std::chrono::hours(1);
 constexpr int kFailuresMax = 64;  // BackoffDelay() does not grow beyond this
 

@@ -17,10 +17,11 @@
 namespace cachewarm::kube {
 
 // A queue of keys with the semantics of client-go's util/workqueue:
-//  - a waiting key is not queued twice (`dirty`), and a key that is being processed is not handed
-//    out again before Done(); an Add() in between queues it once more;
-//  - fair: in the order of arrival;
-//  - AddAfter() keeps the earliest time of a key, measured by the clock.
+//  - a waiting key is not queued twice (`dirty`);
+//  - a key that is being processed is not returned again before Done(); if it is added in between,
+//    it is queued again after Done();
+//  - keys are returned in the order of arrival;
+//  - for each key AddAfter() keeps the earliest time, measured by the clock.
 // Thread-safe. `clock` must outlive it.
 class WorkQueue {
  public:
@@ -31,7 +32,7 @@ class WorkQueue {
 
   void Add(const std::string& key);
   void AddAfter(const std::string& key, Duration delay);
-  // Calls AddAfter() with the growing delay of the key; Forget() resets the delay.
+  // Calls AddAfter() with a delay that grows with each call for the key; Forget() resets it.
   void AddWithBackoff(const std::string& key);
   void Forget(const std::string& key);
   int Failures(const std::string& key) const;
@@ -41,13 +42,13 @@ class WorkQueue {
   std::optional<std::string> Get(std::stop_token stop);
   void Done(const std::string& key);
 
-  // Accepts no further keys; hands out waiting keys and drops delayed ones.
+  // Accepts no further keys. Get() still returns waiting keys; delayed keys are dropped.
   void ShutDown();
-  // Calls ShutDown(), then blocks until Done() was called for every key handed out; returns false
-  // after `limit`.
+  // Calls ShutDown(), then blocks until Done() was called for every key that Get() returned;
+  // returns false after `limit`.
   bool Drain(Duration limit);
 
-  // Returns the number of due keys that are not handed out.
+  // Returns the number of keys that are due and that Get() has not returned yet.
   size_t size() const;
   size_t delayed() const;
 
