@@ -33,7 +33,7 @@ absl::Status NotATime(std::string_view text) {
       fmt::format("\"{}\" is not an RFC 3339 time in UTC such as 2026-01-31T12:00:00Z", text));
 }
 
-// Reads the fraction of a second as milliseconds and moves `at` behind it.
+// Reads the fraction of a second at `at` as milliseconds and moves `at` behind it.
 int FractionMillis(std::string_view text, size_t& at) {
   if (at >= text.size() || text[at] != '.') {
     return 0;

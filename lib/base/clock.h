@@ -46,12 +46,14 @@ bool SleepFor(const Clock& clock, Duration duration, std::stop_token stop);
 // Formats whole seconds in UTC as RFC 3339 ("2026-11-21T08:00:00Z"), as Kubernetes writes
 // metav1.Time.
 std::string FormatTime(WallTime time);
-// Formats with fraction, as metav1.MicroTime ("2026-11-21T08:00:00.000000Z").
+// Formats the time with six digits of a fraction, as metav1.MicroTime
+// ("2026-11-21T08:00:00.000000Z").
 std::string FormatMicroTime(WallTime time);
-// Parses either format. INVALID_ARGUMENT for an offset other than Z.
+// Parses the format of FormatTime() or FormatMicroTime(). INVALID_ARGUMENT for an offset other than
+// Z.
 absl::StatusOr<WallTime> ParseTime(std::string_view text);
 
-// Formats a duration for people as kubectl does: "850ms", "12s", "4m05s", "3h41m", "2d3h".
+// Formats a duration for users as kubectl does: "850ms", "12s", "4m05s", "3h41m", "2d3h".
 std::string FormatDuration(Duration duration);
 
 }  // namespace cachewarm

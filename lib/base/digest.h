@@ -13,7 +13,8 @@
 namespace cachewarm {
 
 // A digest in the form of OCI image-spec 1.1 §descriptor: "sha256:" and 64 lower-case hex digits.
-// No other algorithm is accepted. A default-constructed Digest is empty and equals no parsed one.
+// No other algorithm is accepted. A default-constructed Digest is empty and differs from every
+// parsed one.
 class Digest {
  public:
   Digest() = default;
@@ -23,7 +24,7 @@ class Digest {
   bool empty() const { return hex_.empty(); }
   const std::string& hex() const { return hex_; }
   std::string ToString() const { return empty() ? std::string() : "sha256:" + hex_; }
-  // Returns the first 12 hex digits, for messages and file names. Never compare by it.
+  // Returns the first 12 hex digits, for messages and file names. Never compare digests by them.
   std::string Short() const { return hex_.substr(0, 12); }
 
   friend bool operator==(const Digest&, const Digest&) = default;

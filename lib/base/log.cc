@@ -43,7 +43,8 @@ void AppendEscaped(std::string& out, unsigned char c) {
   }
 }
 
-// File names and termination messages of containers are untrusted.
+// Appends a JSON string. Escapes and replaces what is not valid, because file names and termination
+// messages of containers are untrusted.
 void AppendString(std::string& out, std::string_view text) {
   out += '"';
   for (size_t at = 0; at < text.size();) {

@@ -77,7 +77,8 @@ inline constexpr std::string_view kLogKeys[] = {
     "readySeconds",
 };
 
-// A key of a log line. Made only from a literal that kLogKeys has: any other does not compile.
+// A key of a log line. It can be made only from a literal that is in kLogKeys: any other literal
+// does not compile.
 class LogKey {
  public:
   consteval LogKey(const char* text) : text_(text) {  // NOLINT(*-explicit-*): written as a literal

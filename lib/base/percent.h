@@ -6,8 +6,8 @@
 
 namespace cachewarm {
 
-// Percent-encodes all but the unreserved characters (RFC 3986 §2.3), for one path segment or one
-// query value.
+// Percent-encodes all characters of `text` except the unreserved ones (RFC 3986 §2.3), for one path
+// segment or one query value.
 std::string PercentEncode(std::string_view text);
 
 }  // namespace cachewarm

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-// Errors are absl::Status. A code has the same meaning for a retry loop in every room:
+// Errors are absl::Status. A code has the same meaning for a retry loop in the whole project:
 //   UNAVAILABLE, DEADLINE_EXCEEDED, ABORTED   retry with backoff
 //   RESOURCE_EXHAUSTED                        retry later (disk full, HTTP 429)
 //   NOT_FOUND, ALREADY_EXISTS                 read again before deciding
@@ -41,7 +41,7 @@ std::string Message(const absl::Status& status);
 #define CW_STATUS_CONCAT_INNER(a, b) a##b
 #define CW_STATUS_CONCAT(a, b) CW_STATUS_CONCAT_INNER(a, b)
 
-// Returns the status of `expr` from the function when it is an error.
+// If the status of `expr` is an error, returns it from the enclosing function.
 #define CW_RETURN_IF_ERROR(expr)                            \
   do {                                                      \
     if (absl::Status cw_status = (expr); !cw_status.ok()) { \
@@ -49,7 +49,8 @@ std::string Message(const absl::Status& status);
     }                                                       \
   } while (false)
 
-// Assigns the value of a StatusOr to `lhs`, or returns its status from the function.
+// Assigns the value of a StatusOr to `lhs`; if it is an error, returns its status from the
+// enclosing function.
 #define CW_ASSIGN_OR_RETURN(lhs, expr) \
   CW_ASSIGN_OR_RETURN_INNER(CW_STATUS_CONCAT(cw_status_or_, __LINE__), lhs, expr)
 #define CW_ASSIGN_OR_RETURN_INNER(holder, lhs, expr) \

@@ -8,10 +8,10 @@
 
 namespace cachewarm::codec {
 
-// Encodes by RFC 4648 §4, with padding.
+// Returns the base64 text of `bytes` (RFC 4648 §4), with padding.
 std::string EncodeBase64(std::string_view bytes);
-// Decodes the output of EncodeBase64(). Skips line breaks and blanks, because YAML folds long
-// values. INVALID_ARGUMENT for anything else, including missing padding.
+// Decodes text of the form that EncodeBase64() returns. Skips line breaks and blanks, because YAML
+// folds long values. INVALID_ARGUMENT for anything else, including missing padding.
 absl::StatusOr<std::string> DecodeBase64(std::string_view text);
 
 }  // namespace cachewarm::codec

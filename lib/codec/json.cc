@@ -11,7 +11,7 @@ namespace {
 
 struct Extent {
   int depth = 0;
-  size_t values = 1;  // an upper bound
+  size_t values = 1;  // upper bound of the number of values
 };
 
 // Tracks, byte by byte, whether a position in a JSON text is inside a string.
@@ -38,8 +38,8 @@ class Strings {
   bool escaped_ = false;
 };
 
-// Measures a text without building a value. Iterative, because recursion over untrusted depth could
-// overflow the stack.
+// Returns length, depth and number of values of a text without building a value. Iterative, because
+// recursion over untrusted depth could overflow the stack.
 Extent Measure(std::string_view text) {
   Extent out;
   int depth = 0;
@@ -92,8 +92,9 @@ absl::StatusOr<Extent> Within(std::string_view text, const JsonLimits& limits) {
   return extent;
 }
 
-// Returns the text with null in place of values below `depth_max`. The filter of the JSON library
-// leaves invalid values behind when it drops several members of one object.
+// Returns the text with null in place of every value deeper than `depth_max`. The filter of the
+// JSON library is not used for that: it leaves invalid values behind when it drops several members
+// of one object.
 std::string Pruned(std::string_view text, int depth_max) {
   std::string out;
   int depth = 0;
@@ -136,7 +137,8 @@ absl::StatusOr<Json> ParseJsonItems(std::string_view text, const ItemsOf& what,
                                     const JsonLimits& limits) {
   CW_ASSIGN_OR_RETURN(const Extent extent, Within(text, limits));
   bool in_list = false;
-  // The library counts depth from the whole: its members are at 1, items of a list in it at 2.
+  // The library counts depth from the whole object: its members are at depth 1, items of a list in
+  // it at 2.
   const auto filter = [&](int depth, Json::parse_event_t event, Json& value) {
     if (event == Json::parse_event_t::key) {
       const auto& name = value.get_ref<const std::string&>();

@@ -16,8 +16,8 @@ namespace cachewarm::codec {
 struct JsonLimits {
   size_t bytes_max = 64U << 20U;
   int depth_max = 64;
-  // Reads objects and lists below depth_max as null, instead of rejecting the text. For lists in
-  // which one object must not make the others unreadable.
+  // Reads objects and lists deeper than depth_max as null, instead of rejecting the text. Used for
+  // lists in which one object must not make the others unreadable.
   bool prune = false;
   // Limits the number of values: a value of two bytes takes up to 100 bytes of memory once parsed.
   // An empty {} or [] may count as two.
@@ -36,8 +36,8 @@ std::string DumpJson(const Json& value);
 // UTF-8 bytes, no blanks. INVALID_ARGUMENT for floating point numbers.
 absl::StatusOr<std::string> CanonicalJson(const Json& value);
 
-// Returns the members that are strings, such as labels and annotations. Returns none for a null
-// pointer or another type than an object.
+// Returns the members of an object that are strings, such as labels and annotations. Returns none
+// for a null pointer or another type than an object.
 std::map<std::string, std::string> Texts(const Json* object);
 
 }  // namespace cachewarm::codec

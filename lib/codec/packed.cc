@@ -12,13 +12,13 @@
 namespace cachewarm::codec {
 namespace {
 
-// Precedes each value as one byte. Numbers are encoded by lib/codec/varint.h.
+// The byte before each encoded value. Numbers are encoded by lib/codec/varint.h.
 enum Tag : char {
   kNull,
   kFalse,
   kTrue,
-  kNegative,  // -1 - n
-  kUnsigned,  // n
+  kNegative,  // n; the value is -1 - n
+  kUnsigned,  // n; the value is n
   kDouble,    // 8 bytes in the byte order of the machine
   kText,      // length, bytes
   kShared,    // number of a shared part in the table
@@ -26,10 +26,10 @@ enum Tag : char {
   kObject,    // length in bytes, names and values alternating
 };
 
-// Shorter parts are stored in place, because a reference would save nothing.
+// Parts shorter than this are stored in place, because a reference would save nothing.
 constexpr size_t kSharedBytesMin = 5;
 constexpr uint32_t kSharedOccurrencesMin = 3;
-constexpr size_t kPartCost = 112;      // bookkeeping per shared part, in bytes
+constexpr size_t kPartCost = 112;      // bytes of bookkeeping per shared part
 constexpr size_t kReferenceBytes = 4;  // size of a typical reference
 
 void AppendSized(Tag tag, std::string_view bytes, std::string& out) {
@@ -263,7 +263,7 @@ void Packed::Drop() {
   }
 }
 
-// ---- what is common -----------------------------------------------------------------------------
+// ---- shared parts -------------------------------------------------------------------------------
 
 std::shared_ptr<PackTable> PackTable::Make() {
   return std::shared_ptr<PackTable>(new PackTable());
@@ -334,7 +334,8 @@ void PackTable::AppendShared(std::string part, std::string& out) {
   uint64_t id = 0;
   if (const auto known = ids_.find(part); known != ids_.end()) {
     id = known->second;
-    // The existing part already references the parts that it contains.
+    // The part exists already and holds references to the parts that it contains: release those
+    // that were counted for the new copy.
     ReleaseLocked(part);
   } else if (CountOccurrence(part) && (!free_.empty() || next_ < kChunkParts * kChunksMax)) {
     id = Add(std::move(part));

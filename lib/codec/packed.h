@@ -14,8 +14,9 @@
 
 #include "lib/codec/json_fwd.h"
 
-// Stores JSON values in few bytes, for stores that keep thousands and read a few of them. A tree of
-// codec::Json takes ten times the size of its text, because every member is an allocation.
+// Stores JSON values in few bytes, for stores that keep thousands of values and read a few of their
+// members. A tree of codec::Json takes ten times the size of its text, because every member is an
+// allocation.
 namespace cachewarm::codec {
 
 class PackTable;
@@ -39,7 +40,7 @@ class PackedValue {
   // Returns the items of an array; none for any other type.
   std::vector<PackedValue> Items() const;
 
-  // Returns the value as a codec::Json that the caller owns.
+  // Returns the value as a codec::Json tree that the caller owns.
   Json Unpack() const;
 
  private:
@@ -47,7 +48,7 @@ class PackedValue {
   friend class PackTable;
   PackedValue(const PackTable* table, std::string_view bytes) : table_(table), bytes_(bytes) {}
 
-  // Returns the value after following a reference to a shared part.
+  // Returns the value itself, or the shared part if the value is a reference to one.
   PackedValue Resolved() const;
   PackedValue Member(std::string_view name) const;
   // Returns the encoded content of an object or array.
@@ -82,10 +83,10 @@ class Packed {
   uint32_t size_ = 0;
 };
 
-// Keeps the parts that many packed values have in common once: member names, labels, whole
-// containers. A part becomes shared when enough living values contain it that sharing saves memory,
-// judged by the last few thousand occurrences, and is dropped with the last value that contains it.
-// Thread-safe; reading a value takes no lock.
+// Stores parts that many packed values have in common only once: member names, labels, whole
+// containers. A part becomes shared when so many living values contain it that sharing saves
+// memory, judged by the last few thousand occurrences. It is removed with the last value that
+// contains it. Thread-safe; reading a value takes no lock.
 class PackTable : public std::enable_shared_from_this<PackTable> {
  public:
   static std::shared_ptr<PackTable> Make();
@@ -96,7 +97,7 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
   // Packs a value. Unpack() returns an equal one; invalid UTF-8 is kept.
   Packed Pack(const Json& value);
 
-  // Returns the number of shared parts, and their bytes.
+  // Return the number of shared parts, and the bytes that they take.
   size_t parts() const;
   size_t part_bytes() const;
 
@@ -127,7 +128,7 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
   // The methods below require mutex_.
   void Append(const Json& value, std::string& out);
   void AppendShared(std::string part, std::string& out);
-  // Counts one more occurrence of `part`; returns true when sharing it pays.
+  // Counts one more occurrence of `part`; returns true if sharing it saves memory now.
   bool CountOccurrence(std::string_view part);
   // Counts one occurrence less: an object that is packed again with every change must not make its
   // own name look common.

@@ -23,7 +23,7 @@ class Reader {
 
   Reader& Read(std::string_view name, std::string& out, size_t bytes_max = 4096);
   Reader& Read(std::string_view name, bool& out);
-  // Reads an integer within [min, max].
+  // Reads an integer; a value outside of [min, max] is an error.
   Reader& Read(std::string_view name, int64_t& out, int64_t min = INT64_MIN,
                int64_t max = INT64_MAX);
   Reader& Read(std::string_view name, int& out, int min, int max);
@@ -32,7 +32,8 @@ class Reader {
   Reader& Read(std::string_view name, std::map<std::string, std::string>& out,
                size_t items_max = 4096);
 
-  // Calls `each` with a reader of the member object, or of every object in the member list.
+  // Object() calls `each` with a reader of the member, an object; List() calls it with one reader
+  // for every object in the member, a list.
   Reader& Object(std::string_view name, const std::function<void(Reader&)>& each);
   Reader& List(std::string_view name, size_t items_max, const std::function<void(Reader&)>& each);
 

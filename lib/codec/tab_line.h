@@ -17,13 +17,13 @@ class TabLine {
  public:
   explicit TabLine(std::string_view line) : rest_(line) {}
 
-  // Reads 1 to `bytes_max` bytes.
+  // Reads a field of 1 to `bytes_max` bytes.
   std::string_view Text(std::string_view name, size_t bytes_max);
-  // Reads a decimal number.
+  // Reads a decimal number; a value outside of [min, max] is an error.
   int64_t Number(std::string_view name, int64_t min, int64_t max = INT64_MAX);
-  // Reads 64 lower-case hex digits.
+  // Reads a digest of 64 lower-case hex digits.
   Digest Sha256(std::string_view name);
-  // Records an error about field `name`.
+  // Records an error about the field `name`.
   void Fail(std::string_view name, std::string_view problem);
 
   bool has_more() const { return has_more_; }

@@ -14,8 +14,8 @@ namespace cachewarm::http {
 struct BoundedClientOptions {
   std::string address;  // the only IP address that is contacted
   std::string user_agent = "cachewarm";
-  // Status line and headers of a response, including interim responses (1xx). Exceeding it:
-  // RESOURCE_EXHAUSTED.
+  // Limit of the status line and headers of a response, including interim responses (1xx).
+  // Exceeding it: RESOURCE_EXHAUSTED.
   size_t header_bytes_max = 64U << 10U;
   // Time limit of connecting. Exceeding it: UNAVAILABLE, as for a server that has not started yet.
   Duration connect{10'000};
@@ -24,10 +24,11 @@ struct BoundedClientOptions {
 };
 
 // Returns a client for an untrusted server, such as a pod of a tenant: a request holds at most its
-// headers, its body_bytes_max and 256 KiB in memory, and ends when its time is over. Plain HTTP/1.1
-// without proxies and name lookup (INVALID_ARGUMENT). Each request uses its own connection, closed
-// as soon as the needed part of the response has arrived. Runs on the thread of the caller; `stop`
-// ends it at once. Thread-safe. INVALID_ARGUMENT if the address is not an IP address.
+// headers, its body_bytes_max and 256 KiB in memory, and fails when its time is over. Plain
+// HTTP/1.1 without proxies and name lookup (INVALID_ARGUMENT). Each request uses its own
+// connection, which is closed as soon as the needed part of the response has arrived. Requests run
+// on the thread of the caller; `stop` ends them at once. Thread-safe. INVALID_ARGUMENT if the
+// address is not an IP address.
 absl::StatusOr<std::unique_ptr<Client>> MakeBoundedClient(BoundedClientOptions options);
 
 }  // namespace cachewarm::http

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMessageBytesMax = 400;
 
-// Returns one printable line of at most kMessageBytesMax bytes.
+// Returns the beginning of the body as one printable line of at most kMessageBytesMax bytes.
 std::string Excerpt(std::string_view body) {
   std::string line(body.substr(0, kMessageBytesMax));
   for (char& c : line) {

@@ -23,7 +23,7 @@ std::string_view MethodName(Method method);
 class BodySource {
  public:
   virtual ~BodySource() = default;
-  // Fills up to `out.size()` bytes and returns their number; 0 only at the end. May block.
+  // Fills up to `out.size()` bytes and returns how many; 0 only at the end. May block.
   virtual absl::StatusOr<size_t> Read(std::span<char> out) = 0;
   // Returns the announced length; Read() must deliver exactly that many bytes.
   virtual uint64_t size() const = 0;
@@ -35,8 +35,8 @@ struct Request {
   Headers headers;
   std::string body;
   BodySource* source = nullptr;  // replaces `body`; must live until Send() returns
-  // Time limit without a transferred byte, including connecting. Does not run while a sink or
-  // source of the caller blocks. Exceeding it: DEADLINE_EXCEEDED.
+  // Time after which the request fails if no byte was transferred, also while connecting. Does not
+  // run while a sink or source of the caller blocks. Exceeding it: DEADLINE_EXCEEDED.
   Duration inactivity{30'000};
   // Limit of Response::body. Exceeding it: RESOURCE_EXHAUSTED.
   size_t body_bytes_max = 4U << 20U;
@@ -48,8 +48,8 @@ struct Response {
   std::string body;  // empty if a sink received it
 };
 
-// Receives the body of a 2xx response as it arrives, on the thread that called Stream(). May block:
-// the server is then slowed down, and at most 1 MiB is held in memory.
+// Receives the body of a 2xx response as it arrives, on the thread that called Stream(). Its
+// methods may block: the server is then slowed down, and at most 1 MiB is held in memory.
 class BodySink {
  public:
   virtual ~BodySink() = default;
@@ -80,17 +80,18 @@ class Client {
 
   // Returns the whole response.
   virtual absl::StatusOr<Response> Send(const Request& request, std::stop_token stop) = 0;
-  // Passes the body of a 2xx response to `sink`; the body of any other response, truncated to
-  // body_bytes_max, is in the result. After an error the sink keeps the bytes it received.
+  // Returns the response, but passes the body of a 2xx response to `sink`. The body of any other
+  // response, truncated to body_bytes_max, is in the result. After an error the sink keeps the
+  // bytes that it received.
   virtual absl::StatusOr<Response> Stream(const Request& request, BodySink& sink,
                                           std::stop_token stop) = 0;
 };
 
 // Trust anchors and client identity. Files are read again for every new connection, so that a
-// rotated file takes effect; a file that cannot be read leaves its last good content in use.
+// rotated file takes effect; if a file cannot be read, its last good content stays in use.
 struct TlsOptions {
   std::string ca_file;           // PEM; trusted instead of the system's authorities
-  std::string ca_pem;            // the same as PEM text; both may be set
+  std::string ca_pem;            // as ca_file, but PEM text; both may be set
   std::string certificate_file;  // PEM chain of the client, with key_file
   std::string certificate_pem;
   std::string key_file;
@@ -102,12 +103,12 @@ struct ClientOptions {
   // Hosts that are contacted over plain HTTP; loopback hosts always are.
   std::vector<std::string> plain_http_hosts;
   std::string user_agent = "cachewarm";
-  ProxyOptions proxy;  // the environment is ignored
+  ProxyOptions proxy;  // proxies; environment variables are ignored
 };
 
-// Prepares the process. Call first in main, before any thread exists: it keeps OpenSSL from parsing
-// the system's authorities for every connection (23 ms each), and starts the one I/O thread that
-// all clients share.
+// Prepares the process for HTTP clients. Call first in main, before any thread exists: it keeps
+// OpenSSL from parsing the system's certificate authorities for every connection (23 ms each), and
+// starts the one I/O thread that all clients share.
 void PrepareProcess();
 
 // Returns a client for any number of servers; it keeps and reuses connections per origin. For

@@ -19,7 +19,7 @@ class Headers {
   void Add(std::string name, std::string value);
   // Replaces all fields of that name.
   void Set(std::string name, std::string value);
-  // Returns the first value, or nullopt.
+  // Returns the value of the first field with that name, or nullopt.
   std::optional<std::string> Find(std::string_view name) const;
 
   auto begin() const { return fields_.begin(); }

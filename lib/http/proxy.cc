@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kExceptionsMax = 1024;
 
-// Returns four or sixteen bytes, or nothing if `host` is not an address.
+// Returns the four or sixteen bytes of the address `host`; empty if `host` is not an address.
 std::string AddressOf(const std::string& host) {
   char bytes[sizeof(in6_addr)];
   if (inet_pton(AF_INET, host.c_str(), bytes) == 1) {
@@ -58,7 +58,7 @@ absl::StatusOr<std::optional<Url>> Optional(std::string_view text) {
 }  // namespace
 
 absl::StatusOr<Url> ParseProxy(std::string_view text) {
-  // Never quotes text that may contain a password.
+  // The message never quotes text that may contain a password.
   if (text.find('@') != std::string_view::npos) {
     return absl::InvalidArgumentError(
         "the proxy: user and password in its URL are not supported; name a proxy that needs none");
@@ -135,7 +135,7 @@ absl::StatusOr<ProxyRules::Exception> ProxyRules::ParseException(std::string_vie
   }
   exception.address = AddressOf(name);
   if (exception.address.empty()) {
-    // Uses the URL parser, which handles brackets, ports and host names.
+    // Parses the entry as a URL, because the URL parser handles brackets, ports and host names.
     exception.itself = !name.starts_with('.') && !name.starts_with("*.");
     name.erase(0, name.starts_with("*.") ? 2 : (exception.itself ? 0 : 1));
     const auto url = Url::Parse(fmt::format("http://{}/", name));

@@ -15,8 +15,8 @@ namespace cachewarm::http {
 
 // The proxies, in the syntax of HTTPS_PROXY, HTTP_PROXY and NO_PROXY; an empty text means none.
 struct ProxyOptions {
-  std::string https;     // "http://proxy.local:3128", or without the scheme: for https URLs
-  std::string http;      // the same for http URLs
+  std::string https;     // for https URLs: "http://proxy.local:3128", also without the scheme
+  std::string http;      // for http URLs, in the same form
   std::string no_proxy;  // "a.local,.b.local,10.0.0.0/8,c.local:5000": hosts to contact directly
 };
 
@@ -30,13 +30,14 @@ absl::Status ReadProxies(
     const std::function<std::optional<std::string>(const std::string&)>& environment,
     ProxyOptions& to);
 
-// The rules of NO_PROXY as Go's golang.org/x/net/http/httpproxy reads them, because the other
-// programs of a cluster do: "*" is every host; a name is itself and all subdomains; with a leading
-// dot or "*." only subdomains; an address is itself; a CIDR is the addresses in it, not names that
-// resolve to them; ":port" restricts to that port. Loopback is always direct.
+// Decides which URLs use a proxy. Reads NO_PROXY as Go's golang.org/x/net/http/httpproxy does,
+// because the other programs of a cluster do so, too: "*" is every host; a name is the host itself
+// and all its subdomains; with a leading dot or "*." only the subdomains; an address is itself; a
+// CIDR is the addresses in it, but no names that resolve to them; ":port" restricts an entry to
+// that port. Loopback hosts are always contacted directly.
 class ProxyRules {
  public:
-  // INVALID_ARGUMENT describes a malformed proxy or entry.
+  // INVALID_ARGUMENT describes a malformed proxy or entry of NO_PROXY.
   static absl::StatusOr<ProxyRules> Make(const ProxyOptions& options);
 
   // Returns the proxy for `url`, or nullopt for a direct connection.
@@ -44,10 +45,10 @@ class ProxyRules {
 
  private:
   struct Exception {
-    std::string name;     // lower case, without leading dot; empty: any
+    std::string name;     // lower case, without leading dot; empty: any host
     bool itself = true;   // matches the name itself, not only subdomains
-    uint16_t port = 0;    // 0: any
-    std::string address;  // CIDR or address in network byte order
+    uint16_t port = 0;    // 0: any port
+    std::string address;  // bytes of the CIDR or address in network byte order; empty: a name
     int prefix_bits = 0;
   };
   static absl::StatusOr<Exception> ParseException(std::string_view entry);

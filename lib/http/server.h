@@ -40,10 +40,10 @@ struct ServerOptions {
   int connections_max = 64;              // further connections are closed at once
   size_t header_bytes_max = 16U << 10U;  // at most 32 KiB; exceeding it: 431, then closed
   size_t body_bytes_max = 1U << 20U;     // exceeding it: 413, then closed
-  Duration request_timeout{10'000};      // from the first byte to the last one written
-  Duration idle_timeout{60'000};         // of an idle connection between requests
-  // Serves TLS 1.2 or newer with this identity; null: plain HTTP. Without a certificate yet,
-  // connections are closed at once. The handshake must end within `request_timeout`.
+  Duration request_timeout{10'000};      // from the request's first byte to the response's last one
+  Duration idle_timeout{60'000};         // time after which an idle connection is closed
+  // Serves TLS 1.2 or newer with this identity; null: plain HTTP. As long as the identity has no
+  // certificate, connections are closed at once. The handshake must end within `request_timeout`.
   std::shared_ptr<const ServerIdentity> identity;
 };
 

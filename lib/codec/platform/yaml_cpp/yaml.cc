@@ -29,7 +29,7 @@ bool Whole(std::string_view text, Number& out, Base... base) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Recognizes "0x1F" and "0o17", which have no sign.
+// Parses integers like "0x1F" and "0o17", which have no sign. False for other texts.
 bool IsPrefixedInteger(std::string_view text, int64_t& out) {
   return (text.starts_with("0x") && text.find('-') == std::string_view::npos &&
           Whole(text.substr(2), out, 16)) ||
@@ -37,7 +37,7 @@ bool IsPrefixedInteger(std::string_view text, int64_t& out) {
           Whole(text.substr(2), out, 8));
 }
 
-// Converts an untagged plain scalar by the core schema (YAML 1.2.2 §10.3.2).
+// Returns the value of an untagged plain scalar by the core schema (YAML 1.2.2 §10.3.2).
 Json PlainScalar(const std::string& text) {
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
     return nullptr;

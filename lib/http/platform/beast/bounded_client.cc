@@ -28,8 +28,8 @@ using boost::asio::ip::tcp;
 constexpr size_t kReadBytes = 16U << 10U;
 constexpr size_t kUploadBytes = 64U << 10U;
 constexpr size_t kChunkHeadBytesMax = 32U << 10U;
-// Beast 1.74 asserts that a chunk header has at least this length when it is parsed again ("0\r\n"
-// alone fails); no chunk is shorter.
+// Shortest possible chunk. Beast 1.74 asserts that a chunk header has at least this length when it
+// is parsed again ("0\r\n" alone fails).
 constexpr size_t kChunkBytesMin = 5;
 
 // One request and its response, for one call of Run().
@@ -86,7 +86,7 @@ class Transfer {
   }
 
   absl::Status TakeHead() {
-    // A sink receives any length; the body of an error is truncated.
+    // A sink receives a body of any length; the body of an error response is truncated.
     const auto body_bytes_max =
         sink_ == nullptr ? std::optional<uint64_t>(request_.body_bytes_max) : std::nullopt;
     do {
@@ -152,8 +152,8 @@ class Transfer {
     return count > 0 ? absl::OkStatus() : End();
   }
 
-  // Checked here because Beast 1.74 restarts its limit when a packet ends with the first letter of
-  // a header.
+  // Checks the length of the head here because Beast 1.74 restarts its limit when a packet ends
+  // with the first letter of a header.
   absl::Status CheckHead(size_t unread) const {
     const bool is_open = !parser_->is_header_done();
     return head_bytes_ + (is_open ? unread : 0) > options_.header_bytes_max
@@ -186,7 +186,7 @@ class Transfer {
   std::string origin_;
   Connection connection_;
   beast::flat_buffer buffer_;
-  size_t enough_ = 1;  // minimum of buffered bytes for the next parse
+  size_t enough_ = 1;  // number of buffered bytes below which Advance() reads more
   size_t head_bytes_ = 0;
   std::optional<ResponseParser> parser_;
   Response response_;

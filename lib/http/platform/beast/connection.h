@@ -16,9 +16,10 @@
 
 namespace cachewarm::http {
 
-// The client side of a TCP connection without a thread: each call blocks until it is done, its time
-// or the total time is over (DEADLINE_EXCEEDED), or `stop` (CANCELLED, at once). Do not call again
-// after an error. The constructor may throw boost::system::system_error.
+// The client side of a TCP connection without a thread: each call blocks until it is done, until
+// its time or the total time is over (DEADLINE_EXCEEDED), or until `stop` is requested (CANCELLED,
+// at once). After an error make no further call. The constructor may throw
+// boost::system::system_error.
 class Connection {
  public:
   // Starts the total time.
@@ -28,7 +29,7 @@ class Connection {
   ~Connection() = default;  // closes the connection
 
   absl::Status Connect(const boost::asio::ip::tcp::endpoint& peer, Duration limit);
-  // Writes all of `bytes`; some must be transferred within each `inactivity`.
+  // Writes all of `bytes`; DEADLINE_EXCEEDED if no byte is transferred for `inactivity`.
   absl::Status Write(std::string_view bytes, Duration inactivity);
   // Reads at least one byte; returns 0 when the peer closed the connection.
   absl::StatusOr<size_t> Read(std::span<char> out, Duration inactivity);

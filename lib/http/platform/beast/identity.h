@@ -10,7 +10,7 @@
 namespace cachewarm::http {
 
 struct ServerIdentity::State {
-  // Returns null until Use() succeeded.
+  // Returns the context for new connections; null until Use() succeeded.
   std::shared_ptr<boost::asio::ssl::context> Current() {
     std::lock_guard lock(mutex);
     return context;

@@ -22,7 +22,7 @@ class ResponseParser final : public boost::beast::http::basic_parser<false> {
     header_limit(UINT32_MAX);
   }
 
-  // Returns status and headers, complete once is_header_done(). Trailers are not included.
+  // Returns status and headers; they are complete once is_header_done(). Trailers are not included.
   Response& head() { return head_; }
   // Returns the piece of the body that the last put() parsed; may be empty.
   const std::string& piece() const { return piece_; }

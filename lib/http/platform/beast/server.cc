@@ -89,11 +89,11 @@ class BeastServer final : public Server {
     io_.stop();
     threads_.clear();  // joins the threads
     boost::system::error_code ignored;
-    acceptor_.close(ignored);  // if the posted handler above did not run
+    acceptor_.close(ignored);  // in case the handler posted above did not run
   }
 
  private:
-  // An exception of a library ends its connection, not the process.
+  // Runs the event loop. An exception of a library ends its connection, not the process.
   void Serve() {
     for (;;) {
       try {
@@ -126,12 +126,13 @@ class BeastServer final : public Server {
                              if (error) {
                                return AcceptLater();
                              }
-                             Accept();  // first: a failing connection must not stop it
+                             Accept();  // first: a failed Admit() must not stop it
                              Admit(std::move(socket));
                            });
   }
 
-  // Without free file descriptors an immediate retry would only burn CPU.
+  // Accepts the next connection after a pause: without free file descriptors an immediate retry
+  // would only burn CPU.
   void AcceptLater() {
     again_.expires_after(std::chrono::milliseconds(100));
     again_.async_wait([this](boost::system::error_code error) {
@@ -166,7 +167,7 @@ class BeastServer final : public Server {
     session->Run();
   }
 
-  // Returns null if TLS has no certificate yet.
+  // Returns null if the server uses TLS and has no certificate yet.
   std::unique_ptr<Session> MakeSession(tcp::socket socket) {
     const SessionDependencies dependencies{
         .options = options_, .routes = routes_, .draining = draining_};

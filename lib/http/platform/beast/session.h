@@ -12,8 +12,8 @@
 
 namespace cachewarm::http {
 
-// One connection: reads a request, calls its handler, writes the response, and repeats. Runs on the
-// strand of its socket, and stays alive while an operation is pending.
+// One connection of the server: reads a request, calls its handler, writes the response, and
+// repeats. Runs on the strand of its socket, and stays alive while an operation is pending.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session() = default;
@@ -30,7 +30,7 @@ class Session : public std::enable_shared_from_this<Session> {
 struct SessionDependencies {
   const ServerOptions& options;
   const std::map<std::string, Handler>& routes;
-  const std::atomic<bool>& draining;  // responses close their connections
+  const std::atomic<bool>& draining;  // if true, each response closes its connection
 };
 
 std::unique_ptr<Session> MakePlainSession(boost::asio::ip::tcp::socket socket,

@@ -9,9 +9,9 @@
 
 namespace cachewarm::http {
 
-// The library's side of an Exchange: a stream buffer that supports only putting bytes (response
-// body) and getting bytes (request body). Its tasks complete when the caller's thread has space or
-// bytes, which slows the socket down.
+// The library's side of an Exchange: a stream buffer to which the library puts bytes (response
+// body) or from which it gets bytes (request body), and nothing else. Its tasks complete when the
+// caller's thread has space or bytes, which slows the socket down.
 class BodyBuffer final : public concurrency::streams::details::streambuf_state_manager<uint8_t> {
  public:
   BodyBuffer(std::shared_ptr<Exchange> exchange, std::ios_base::openmode mode)

@@ -26,14 +26,15 @@ using web::http::client::http_client_config;
 
 constexpr size_t kSocketReadBytes = 256U << 10U;
 constexpr size_t kOriginsMax = 32;
-// The library's timer also runs while a sink blocks; it is set very long, and Exchange::Await()
-// keeps the time instead.
+// Timeout of the library. Its timer also runs while a sink blocks; therefore it is very long, and
+// Exchange::Await() measures the time instead.
 constexpr std::chrono::seconds kLibraryTimeout{24 * 3600};
 constexpr Duration kCancelGrace{500};
 constexpr int kStaleConnectionsMax = 4;
 
-// One thread only, because two race: cancelling closes a socket while the other thread may be
-// between two reads of it (docs/design/0005-cancelling-in-cpprestsdk.md).
+// Starts the library's I/O thread. There is only one, because two race: cancelling closes a socket
+// while the other thread may be between two reads of it
+// (docs/design/0005-cancelling-in-cpprestsdk.md).
 absl::Status StartIoThread() {
   PlaceOpensslCleanup();
   try {
@@ -66,14 +67,15 @@ absl::Status FromException(std::exception_ptr thrown, const Url& url) {
   }
 }
 
-// A connection that the server closed in the meantime fails only at the next write. A server that
-// did not receive the whole request did not act on it, so the request may be sent again.
+// True if the error shows that the request was not sent completely: a connection that the server
+// has closed fails only at the next write. A server that did not receive the whole request did not
+// act on it, so the request may be sent again.
 bool WasNeverSent(const absl::Status& status) {
   return absl::IsUnavailable(status) &&
          status.message().find("Failed to write request") != absl::string_view::npos;
 }
 
-// One transfer, run on the caller's thread.
+// One request and its response, run on the caller's thread.
 class Transfer {
  public:
   Transfer(const Request& request, const Url& url, BodySink* sink)
@@ -204,7 +206,7 @@ class Transfer {
       return sink_->Write(bytes);
     }
     const size_t capacity = request_.body_bytes_max - response_.body.size();
-    // The text of an error may be truncated, but not a response that the caller reads.
+    // The body of an error response may be truncated, but not a body that the caller needs.
     if (bytes.size() > capacity && sink_ == nullptr) {
       return absl::ResourceExhaustedError(fmt::format("{}: the answer is larger than {} bytes",
                                                       url_.Origin(), request_.body_bytes_max));
@@ -272,7 +274,8 @@ class CpprestClient final : public Client {
       return found->second;
     }
     if (clients_.size() >= kOriginsMax) {
-      // Frees the clients of origins that redirects led to. A running transfer keeps its client.
+      // Frees all clients, because redirects may have led to many origins. A running transfer keeps
+      // its client.
       clients_.clear();
     }
     try {
@@ -308,7 +311,7 @@ class CpprestClient final : public Client {
 }  // namespace
 
 void PrepareProcess() {
-  // Connections use exactly the authorities of TlsMaterial. These variables keep OpenSSL from
+  // Connections trust exactly the authorities of TlsMaterial. These variables keep OpenSSL from
   // reading the system's bundle first, for every connection.
   setenv("SSL_CERT_FILE", "/dev/null", 1);
   setenv("SSL_CERT_DIR", "/nonexistent", 1);

@@ -11,7 +11,7 @@
 namespace cachewarm::http {
 namespace {
 
-// Above this the next read of the socket waits for the caller.
+// Number of bytes not yet taken by the caller above which the next read of the socket waits.
 constexpr size_t kArrivedBytesMax = 512U << 10U;
 // Limit of one Put(): the library delivers a whole chunk at once, and servers written in Go send a
 // whole response as one chunk. A longer chunk is invalid: the library reads a size of "-1" as
@@ -155,8 +155,8 @@ pplx::task<size_t> Exchange::Put(const uint8_t* bytes, size_t count) {
   if (refused_.ok() && arrived_.size() < kArrivedBytesMax) {
     return pplx::task_from_result(count);
   }
-  // Rejected bytes wait until the caller abandons the exchange: a failing task would block the
-  // library's only thread (docs/design/0005-cancelling-in-cpprestsdk.md).
+  // The task for rejected bytes stays pending until the caller abandons the exchange: a failing
+  // task would block the library's only thread (docs/design/0005-cancelling-in-cpprestsdk.md).
   pending_write_.emplace(count, pplx::task_completion_event<size_t>());
   return pplx::create_task(pending_write_->second);
 }

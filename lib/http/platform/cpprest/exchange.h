@@ -26,18 +26,19 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   // Waits for the next event. kInactivity: no byte moved for `inactivity` since the last call.
   Event Await(Duration inactivity, std::stop_token stop);
-  // After kUpload: returns the number of wanted bytes; then pass at least one byte, or the error.
+  // After kUpload: returns the number of bytes that the library wants; then call Supply() with at
+  // least one byte, or Abandon().
   size_t wanted() const;
   void Supply(std::string_view bytes);
-  // After kHead: returns status and headers.
+  // After kHead: returns status and headers of the response.
   Response TakeHead();
-  // After kBytes: returns the bytes.
+  // After kBytes: returns the bytes of the body that have arrived.
   std::string TakeBytes();
-  // After kDone: returns the result.
+  // After kDone: returns the result of the request.
   absl::Status result() const;
-  // Ends everything that the library still waits for, because the caller leaves and cancels next:
-  // responses are discarded and a request body ends early, both without an exception, which would
-  // block the library's only thread.
+  // Call when the caller leaves and before it cancels the request: ends everything that the library
+  // still waits for. Responses are discarded and a request body ends early, both without an
+  // exception, which would block the library's only thread.
   void Abandon();
   // Blocks until the library has finished with the exchange, at most `limit`.
   void AwaitDone(Duration limit);
@@ -46,8 +47,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   void OnHead(const web::http::http_response& response);
   void OnDone(absl::Status result);
-  // Bytes that cannot be taken end the exchange with an error, never with an exception or a failing
-  // task.
+  // Accepts bytes of the response body. Bytes that cannot be accepted end the exchange with an
+  // error, never with an exception or a failing task.
   pplx::task<size_t> Put(const uint8_t* bytes, size_t count);
   pplx::task<size_t> Get(uint8_t* out, size_t count);
 
@@ -64,11 +65,11 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   bool made_progress_ = false;  // bytes moved since the last Await()
   bool abandoned_ = false;
   std::optional<Response> head_;
-  bool head_taken_ = false;  // bytes may arrive before the head was reported
+  bool head_taken_ = false;  // the caller has taken the head; bytes may arrive before that
   std::string arrived_;
   std::optional<std::pair<size_t, pplx::task_completion_event<size_t>>> pending_write_;
   std::optional<PendingRead> pending_read_;
-  absl::Status refused_;  // error of Put(); done_ holds the library's
+  absl::Status refused_;  // error of Put(); that of the library is in done_
   std::optional<absl::Status> done_;
 };
 

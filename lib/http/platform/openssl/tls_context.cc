@@ -161,7 +161,7 @@ absl::Status TlsMaterial::Load() {
 }
 
 absl::Status TlsMaterial::Configure(ssl_ctx_st* context) {
-  Load().IgnoreError();  // a rotation was in progress: the last good content stays in use
+  Load().IgnoreError();  // fails while files are rotated: the last good content stays in use
   std::lock_guard lock(state_->mutex);
   if (state_->authorities == nullptr) {
     return absl::InvalidArgumentError("TLS was not loaded");

@@ -15,18 +15,19 @@ namespace cachewarm::http {
 // OpenSSL frees its per-thread data.
 void PlaceOpensslCleanup();
 
-// Trust anchors and client identity from TlsOptions. Each Configure() reads the files again; a file
-// that cannot be read or parsed leaves its last good content in use. Thread-safe.
+// Trust anchors and client identity from TlsOptions. Each Configure() reads the files again; if a
+// file cannot be read or parsed, its last good content stays in use. Thread-safe.
 class TlsMaterial {
  public:
   explicit TlsMaterial(TlsOptions options);
   ~TlsMaterial();
 
-  // Reads everything. INVALID_ARGUMENT names an option that cannot be used. Without a CA the
+  // Reads all files. INVALID_ARGUMENT names an option that cannot be used. Without a CA the
   // system's authorities are used and may be missing.
   absl::Status Load();
 
-  // Sets TLS 1.2 as minimum, exactly these authorities, and the client certificate if there is one.
+  // Configures `context`: TLS 1.2 as minimum, trust in exactly these authorities, and the client
+  // certificate if there is one.
   absl::Status Configure(ssl_ctx_st* context);
 
  private:
