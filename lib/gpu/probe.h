@@ -34,8 +34,8 @@ class Probe {
   Probe& operator=(const Probe&) = delete;
   virtual ~Probe() = default;
 
-  // Returns no devices if there is no driver, or a driver without devices. UNAVAILABLE if a driver
-  // exists and does not answer (being installed, GPU lost): retry.
+  // Returns the devices of this machine: none if there is no driver, or a driver without devices.
+  // UNAVAILABLE if a driver exists but does not answer (being installed, GPU lost): retry.
   virtual absl::StatusOr<Devices> Run() = 0;
 };
 

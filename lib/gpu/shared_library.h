@@ -6,10 +6,11 @@
 
 namespace cachewarm::gpu {
 
-// A library that this machine may lack. Closed with the object.
+// A shared library that this machine may lack. It is closed when the object is destroyed.
 class SharedLibrary {
  public:
-  // Stays closed if dlopen(3) does not find the library; error() has the cause.
+  // Opens the library. If dlopen(3) does not find it, the object is empty and error() has the
+  // cause.
   explicit SharedLibrary(const std::string& name);
   SharedLibrary(SharedLibrary&& other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)), error_(std::move(other.error_)) {}

@@ -15,13 +15,13 @@ namespace cachewarm::metrics {
 using LabelValues = std::vector<std::string>;
 
 struct MetricSpec {
-  // cachewarm_[a-z_]+; counters end with _total (or _seconds_total, _bytes_total), histograms
-  // with _seconds or _bytes.
+  // Must match cachewarm_[a-z_]+. Counters end with _total (or _seconds_total, _bytes_total),
+  // histograms with _seconds or _bytes.
   std::string name;
   std::string help;
   std::vector<std::string> labels;
-  // Limit of label combinations. Further ones are counted in one series whose values are all
-  // "other", and in cachewarm_metrics_overflow_total{metric}.
+  // Limit of label combinations. Values of further combinations are counted in one series whose
+  // labels are all "other", and in cachewarm_metrics_overflow_total{metric}.
   size_t series_max = 2000;
 };
 
@@ -68,10 +68,10 @@ class Registry {
   virtual Gauge& NewGauge(const MetricSpec& spec) = 0;
   virtual Histogram& NewHistogram(const MetricSpec& spec, std::vector<double> buckets) = 0;
 
-  // Returns OK, or INVALID_ARGUMENT about the first spec that breaks a rule above; that metric is
-  // not served. Check once at start-up.
+  // Returns OK, or INVALID_ARGUMENT for the first metric whose spec breaks a rule above; that
+  // metric is not served. Check once at start-up.
   virtual absl::Status status() const = 0;
-  // Returns the text exposition format 0.0.4.
+  // Returns all metrics in the text exposition format 0.0.4.
   virtual std::string Serialize() const = 0;
 };
 

@@ -10,13 +10,14 @@
 namespace cachewarm::probe {
 
 struct NodeProbeOptions {
-  std::string proc_root = "/proc";  // holds cpuinfo
-  std::string facts_file;           // --node-facts; empty: everything is probed
+  std::string proc_root = "/proc";  // directory with the file cpuinfo
+  std::string facts_file;           // path given by --node-facts; empty: everything is probed
 };
 
-// Returns the facts of this node: those declared in the file, the rest from the driver and
-// /proc/cpuinfo. Skips the driver if the file declares the GPU type, and /proc if it declares the
-// CPU class. INVALID_ARGUMENT names a bad file; UNAVAILABLE if the driver does not answer: retry.
+// Returns the facts of this node: those declared in the facts file, the rest from the driver and
+// /proc/cpuinfo. The driver is not queried if the file declares the GPU type, and /proc is not read
+// if it declares the CPU class. INVALID_ARGUMENT names a bad file; UNAVAILABLE if the driver does
+// not answer: retry.
 absl::StatusOr<fingerprint::NodeFacts> ProbeNode(const NodeProbeOptions& options,
                                                  gpu::Probe& gpu_probe);
 

@@ -23,7 +23,8 @@ namespace {
 constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 250'000'000};
 constexpr int64_t kConfigBytesMax = 1 << 20;
 constexpr int kNiceMost = 19;
-constexpr int kHeapKeptMax = 128 << 10;  // bytes; blocks from this size on get their own mapping
+constexpr int kHeapKeptMax =
+    128 << 10;  // bytes; blocks of this size and more get their own mapping
 
 std::string HostName() {
   std::array<char, 256> name{};
@@ -58,7 +59,7 @@ void KeepMemoryLow() {
 }
 
 void LowerThreadPriority() {
-  // On Linux both calls affect one thread; 0 is the calling thread.
+  // On Linux both calls affect one thread; 0 means the calling thread.
   static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNiceMost));
   static_cast<void>(
       ::syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0)));

@@ -12,8 +12,8 @@
 #include "lib/base/log.h"
 #include "lib/settings/settings.h"
 
-// The frame of each program, for main and composition roots: these functions read and change the
-// process.
+// Functions that prepare and end the process, for main and the code that assembles a program: they
+// read and change the state of the process.
 namespace cachewarm::process {
 
 // Blocks SIGTERM and SIGINT in every thread and returns them as a set for the thread that waits for
@@ -21,9 +21,9 @@ namespace cachewarm::process {
 // write(2). Call first in main, before any thread exists.
 sigset_t BlockSignals();
 
-// Configures malloc for a daemon: one heap for all threads, returned to the kernel when free
-// (mallopt(3)). By default each thread gets a heap that only grows; that kept 37 MB of free memory
-// in an operator that uses 4 MB. Call before any thread exists.
+// Configures malloc for a daemon: one heap for all threads, whose free memory is returned to the
+// kernel (mallopt(3)). By default each thread gets a heap that only grows; that kept 37 MB of free
+// memory in an operator that uses 4 MB. Call before any thread exists.
 void KeepMemoryLow();
 
 // Gives the calling thread CPU and disk only when no other thread wants them (nice 19, idle I/O
@@ -37,14 +37,15 @@ std::optional<std::string> Environment(const std::string& name);
 // NOT_FOUND for one that cannot be read.
 settings::Sources SettingSources(int argc, char** argv, const std::string& version);
 
-// Time between a signal and the end of the process.
+// Default time limit between a signal and the end of the process.
 inline constexpr std::chrono::milliseconds kStopWithin{1800};
-// Returns the limit; called once, at the signal. A program that drains a server adds that time.
+// Returns the time limit; called once, when the signal arrives. A program that drains a server adds
+// the time for that.
 using StopLimit = std::function<std::chrono::milliseconds()>;
 // Runs `work` on its own thread and returns its status. The first of `signals` (from
-// BlockSignals()) requests its stop. If it has not returned after `limit`, the process exits with
-// success, so that it ends within 2 s of SIGTERM: every program tolerates being killed at any
-// instruction.
+// BlockSignals()) requests a stop of `work`. If `work` has not returned when `limit` has passed,
+// the process exits with success, so that it ends within 2 s of SIGTERM: every program tolerates
+// being killed at any instruction.
 absl::Status RunUntilSignal(
     const sigset_t& signals, Log& log, const std::function<absl::Status(std::stop_token)>& work,
     const StopLimit& limit = [] { return kStopWithin; });

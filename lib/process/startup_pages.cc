@@ -35,7 +35,7 @@ std::optional<Head> ParseHead(const std::string& line) {
   if (!words || dash != '-') {
     return std::nullopt;
   }
-  words >> path;  // the first word of a path with blanks
+  words >> path;  // of a path with blanks only the first word
   const bool is_constant = rights == "r--p" || rights == "r-xp";
   head.is_candidate =
       is_constant && inode != 0 && path.starts_with('/') && head.mapping.begin < head.mapping.end;
@@ -72,8 +72,8 @@ absl::StatusOr<size_t> DropStartupPages() {
   size_t bytes = 0;
   for (const Mapping& mapping : UnchangedFiles(smaps)) {
     const size_t size = mapping.end - mapping.begin;
-    // Pages without own content are read again from their file (madvise(2)). If the kernel refuses,
-    // they stay resident.
+    // Unchanged pages are read from their file again when needed (madvise(2)). If the kernel
+    // refuses, they stay resident.
     if (madvise(reinterpret_cast<void*>(mapping.begin), size, MADV_DONTNEED) == 0) {
       bytes += size;
     }

@@ -8,9 +8,9 @@
 
 #include "absl/status/statusor.h"
 
-// Drops pages that only the start of the program reads: symbol tables, relocations, initialisers.
-// They stay resident while memory is plentiful; after its start the operator reads less than half
-// of its 18 MB of them.
+// Drops pages that are read only when the program starts: symbol tables, relocations, initialisers.
+// Otherwise they stay resident while memory is plentiful; of 18 MB of such pages the operator reads
+// less than half after its start.
 namespace cachewarm::process {
 
 // A range of addresses in whole pages.
@@ -21,14 +21,13 @@ struct Mapping {
   bool operator==(const Mapping&) const = default;
 };
 
-// Returns the private, read-only mappings of files in the text of /proc/PID/smaps
-// (proc_pid_smaps(5)) of which no page differs from the file. Skips mappings whose state is
-// unknown. Pure.
+// Returns the private, read-only mappings of files, of which no page differs from the file, in the
+// text of /proc/PID/smaps (proc_pid_smaps(5)). Skips mappings whose state is unknown. Pure.
 std::vector<Mapping> UnchangedFiles(const std::string& smaps);
 
-// Removes these mappings from the resident set; later reads load them from the page cache. Returns
-// their bytes, resident or not. UNAVAILABLE if /proc cannot be read; nothing has changed then. For
-// daemons, after all libraries are loaded.
+// Removes the mappings of UnchangedFiles() from the resident set; later reads load them from the
+// page cache. Returns their size in bytes, resident or not. UNAVAILABLE if /proc cannot be read;
+// nothing has changed then. For daemons, after all libraries are loaded.
 absl::StatusOr<size_t> DropStartupPages();
 
 }  // namespace cachewarm::process

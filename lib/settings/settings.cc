@@ -20,7 +20,7 @@ constexpr std::string_view kConfigFlag = "--config";
 constexpr std::string_view kConfigEnvironment = "CACHEWARM_CONFIG";
 constexpr size_t kListMax = 64;
 
-// The flags as given, and the requests for help or version.
+// The flags of the command line, and the requests for help or version.
 struct Arguments {
   Values values;
   bool help = false;
@@ -66,7 +66,8 @@ absl::StatusOr<Arguments> SplitArguments(const Table& table,
   return out;
 }
 
-// Flattens the file into "key" or "outer.inner" and text. Joins lists by commas.
+// Reads the YAML file into pairs of key and text; the key of a nested value is "outer.inner". Joins
+// lists by commas.
 class FileReader {
  public:
   FileReader(const Table& table, std::string path) : table_(table), path_(std::move(path)) {}

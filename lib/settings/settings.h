@@ -19,7 +19,7 @@ struct Sources {
   std::function<std::optional<std::string>(const std::string& name)> environment;
   // Returns the whole content of a file; errors name the path.
   std::function<absl::StatusOr<std::string>(const std::string& path)> read_file;
-  std::string host_name;  // default name of this process or node
+  std::string host_name;  // default for settings that name this process or node
   std::string version;
 };
 
@@ -30,11 +30,11 @@ struct GivenValue {
   Origin origin = Origin::kFlag;
 };
 
-// Checks a value and stores it in the variable it was created for (values.h). An error describes
-// the problem; Read() prefixes the name of the setting.
+// Checks a value and stores it in the variable that was passed when the setter was made (values.h).
+// An error describes the problem; Read() prefixes the name of the setting.
 using Setter = std::function<absl::Status(const GivenValue& given)>;
 
-// One setting: its sources and its meaning.
+// One setting: where its value comes from, and what it means.
 struct Setting {
   std::string_view flag;
   std::string_view environment;
@@ -46,7 +46,7 @@ struct Setting {
   bool is_list = false;    // "a,b" in flags and variables; in the file also a list
 };
 
-// A flag without a value that requests something other than the usual work.
+// A flag without a value that requests something else than the usual work of the program.
 struct Request {
   std::string_view flag;
   std::string_view help;
@@ -56,10 +56,10 @@ struct Request {
 // All settings of one program.
 struct Table {
   std::string_view program;       // "cachewarm-agent"
-  std::string_view purpose;       // the beginning of --help, with the usage
+  std::string_view purpose;       // beginning of the text of --help, with the usage
   std::vector<Setting> settings;  // in the order of --help
   std::vector<Request> requests;
-  // Keys of the shared file that belong to another program: accepted and ignored.
+  // Keys that belong to another program which reads the same file: accepted and ignored.
   std::vector<std::string_view> foreign_keys;
 };
 

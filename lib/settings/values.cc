@@ -16,7 +16,7 @@ constexpr size_t kSubdomainBytesMax = 253;
 struct NameRule {
   std::string_view what;
   size_t bytes_max;
-  std::string_view also;  // allowed in addition to lower-case letters and digits
+  std::string_view also;  // characters allowed besides lower-case letters and digits
 };
 
 Setter Name(std::string& to, const NameRule& rule) {

@@ -10,8 +10,8 @@
 #include "lib/base/status.h"
 #include "lib/settings/settings.h"
 
-// Setters for the types of values that settings have. Each refuses a value of another form with
-// INVALID_ARGUMENT that quotes it. The variable must outlive the setter.
+// Setters for the types of values that settings have. Each rejects a value of another form with
+// INVALID_ARGUMENT that quotes the value. The variable must outlive the setter.
 namespace cachewarm::settings {
 
 absl::StatusOr<int64_t> WholeNumber(std::string_view value, int64_t min, int64_t max);

@@ -78,7 +78,8 @@ absl::StatusOr<std::optional<Devices>> QueryCudaDriver(const std::string& librar
   }
   Devices out{.devices = {}, .driver_version = {}, .source = "cuda"};
   if (const CUresult code = cuda.init(0); code != CUDA_SUCCESS) {
-    // A stub library of a container image, or a driver without devices.
+    // A stub library of a container image, or a driver without devices: both mean that there is no
+    // GPU.
     const bool none = code == CUDA_ERROR_NO_DEVICE || code == CUDA_ERROR_STUB_LIBRARY ||
                       code == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
     return none ? absl::StatusOr<std::optional<Devices>>(std::nullopt) : cuda.Error("start", code);

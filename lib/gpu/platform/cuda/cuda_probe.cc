@@ -12,7 +12,8 @@ class CudaProbe final : public Probe {
   absl::StatusOr<Devices> Run() override {
     CW_ASSIGN_OR_RETURN(std::optional<Devices> devices, QueryNvml(nvml_));
     if (!devices.has_value()) {
-      // Some runtimes mount only libcuda (driver capability "compute" without "utility").
+      // Without NVML ask the CUDA driver: some runtimes mount only libcuda (driver capability
+      // "compute" without "utility").
       CW_ASSIGN_OR_RETURN(devices, QueryCudaDriver(cuda_));
     }
     return devices.has_value() ? *std::move(devices)

@@ -23,7 +23,7 @@ struct Nvml {
   decltype(nvmlDeviceGetName)* name = nullptr;
   decltype(nvmlDeviceGetCudaComputeCapability)* capability = nullptr;
   decltype(nvmlDeviceGetMemoryInfo)* memory = nullptr;
-  // Drivers before 450 do not know MIG: these three may be missing.
+  // Functions for MIG: null with drivers before 450, which do not know it.
   decltype(nvmlDeviceGetMigMode)* mig_mode = nullptr;
   decltype(nvmlDeviceGetMaxMigDeviceCount)* mig_count = nullptr;
   decltype(nvmlDeviceGetMigDeviceHandleByIndex)* mig_handle = nullptr;
@@ -73,7 +73,7 @@ absl::Status Describe(const Nvml& nvml, nvmlDevice_t handle, Device& device) {
   return absl::OkStatus();
 }
 
-// Adds the instances of a GPU in MIG mode; nothing for other GPUs.
+// Adds the MIG instances of a GPU in MIG mode; adds nothing for other GPUs.
 absl::Status AddMigInstances(const Nvml& nvml, nvmlDevice_t parent, const Device& whole,
                              Devices& out) {
   unsigned slots = 0;
@@ -83,7 +83,7 @@ absl::Status AddMigInstances(const Nvml& nvml, nvmlDevice_t parent, const Device
   for (unsigned i = 0; i < slots; ++i) {
     nvmlDevice_t instance = nullptr;
     if (nvml.mig_handle(parent, i, &instance) != NVML_SUCCESS) {
-      continue;  // an empty slot
+      continue;  // no instance has this index
     }
     Device device = whole;
     CW_RETURN_IF_ERROR(Describe(nvml, instance, device));
@@ -150,7 +150,7 @@ absl::StatusOr<std::optional<Devices>> QueryNvml(const std::string& library_name
     return absl::UnavailableError(fmt::format("{} lacks symbols that NVML has", library_name));
   }
   if (const nvmlReturn_t code = nvml.init(); code != NVML_SUCCESS) {
-    // A container image may contain the library on a machine without a driver.
+    // No GPU: a container image may contain the library on a machine without a driver.
     if (code == NVML_ERROR_DRIVER_NOT_LOADED || code == NVML_ERROR_LIBRARY_NOT_FOUND) {
       return std::nullopt;
     }

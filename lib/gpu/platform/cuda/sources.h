@@ -8,14 +8,16 @@
 #include "absl/status/statusor.h"
 #include "lib/gpu/probe.h"
 
-// For lib/gpu only. Each source opens its library, queries it and closes it.
+// For use inside lib/gpu only. Each function opens its library, queries it and closes it.
 namespace cachewarm::gpu {
 
-// Returns nullopt if `library` is not on this machine. UNAVAILABLE if it does not answer.
+// Return the devices and the driver version; nullopt if `library` is not on this machine.
+// UNAVAILABLE if it does not answer.
 absl::StatusOr<std::optional<Devices>> QueryNvml(const std::string& library);
 absl::StatusOr<std::optional<Devices>> QueryCudaDriver(const std::string& library);
 
-// Returns a probe of these libraries, named as the driver installs them; tests use other names.
+// Returns a probe that queries the libraries with these file names. The driver installs them under
+// fixed names; tests use others.
 std::unique_ptr<Probe> MakeCudaProbe(const std::string& nvml, const std::string& cuda);
 
 // Splits "NVIDIA H100 80GB HBM3 MIG 1g.10gb" into "NVIDIA H100 80GB HBM3" and "1g.10gb".

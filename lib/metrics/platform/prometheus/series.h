@@ -13,17 +13,18 @@
 
 #include "lib/metrics/metrics.h"
 
-// For lib/metrics/platform/prometheus only.
+// For use inside lib/metrics/platform/prometheus only.
 namespace cachewarm::metrics {
 
-// The series of one metric. Finds or creates the series of a combination of label values, up to the
-// limit of the spec. `Metric` is prometheus::Counter, Gauge or Histogram. Thread-safe.
+// The series of one metric. Finds or creates the series of a combination of label values, up to
+// series_max of the spec. `Metric` is prometheus::Counter, Gauge or Histogram. Thread-safe.
 template <typename Metric>
 class Series {
  public:
   using Make = std::function<Metric&(prometheus::Family<Metric>&, const prometheus::Labels&)>;
 
-  // `overflow` is called, without the lock, for each value counted as "other"; it may be empty.
+  // `overflow` is called, without the lock, for each value that is counted in the series "other";
+  // it may be empty.
   Series(MetricSpec spec, Make make, std::function<void()> overflow)
       : spec_(std::move(spec)),
         make_(std::move(make)),
@@ -34,7 +35,8 @@ class Series {
     }
   }
 
-  // Calls `use` with the series of `values`, which is not removed during the call.
+  // Calls `use` with the series of the label values `values`; the series is not removed during the
+  // call.
   template <typename Function>
   void Use(const LabelValues& values, Function use) {
     bool overflowed = false;
@@ -58,7 +60,7 @@ class Series {
     });
   }
 
-  // Sorted by label values.
+  // Returns all series, sorted by label values.
   std::vector<prometheus::MetricFamily> Collect() const {
     std::vector<prometheus::MetricFamily> families = family_.Collect();
     for (prometheus::MetricFamily& family : families) {

@@ -21,7 +21,7 @@ using openssl::X509Pointer;
 using Extension = std::unique_ptr<X509_EXTENSION, Deleter<X509_EXTENSION_free>>;
 using Number = std::unique_ptr<BIGNUM, Deleter<BN_free>>;
 
-// Returns the content of a BIO_s_mem().
+// Returns the bytes in a memory BIO (BIO_s_mem()).
 std::string Content(BIO* bio);
 
 // Returns the first certificate or private key of a PEM text; null if there is none, or if the key
