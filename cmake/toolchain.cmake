@@ -26,7 +26,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   add_compile_definitions(_FORTIFY_SOURCE=2)
-  # Of what templates make for one caller, most is never called.
+  # Most functions that templates generate are never called: drop them.
   add_compile_options(-ffunction-sections -fdata-sections)
   add_link_options(-Wl,-z,relro,-z,now -Wl,--gc-sections)
 endif()

@@ -148,8 +148,7 @@ struct CapturedBundle {
 
 inline constexpr size_t kRanksMax = 64;
 
-// The last build of one key. The backoff between builds is computed from `attempt` and the times
-// here, so that a new leader computes the same.
+// The last build of one key; a new leader computes the same backoff from `attempt` and the times.
 struct BuilderStatus {
   std::string key;
   std::string gpu_type;
@@ -263,9 +262,8 @@ struct Summary {
 struct WarmupStatus {
   int64_t observed_generation = 0;
   std::vector<Condition> conditions;
-  // Number of available pods that the workload's strategy and disruption budgets require at its
-  // current size, but no more than were already available at the same time. While fewer are
-  // available, no pod is held.
+  // Available pods that strategy and disruption budgets require now, but no more than were already
+  // available at the same time. While fewer are available, no pod is held.
   int64_t min_available = 0;
   std::optional<Injection> injection;
   std::optional<Suspension> suspension;

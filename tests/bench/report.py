@@ -17,7 +17,8 @@ def number(value):
 
 def bar_table(bars):
     """Returns a table with one row per bar."""
-    lines = ["| bar | measured | required | | both synced | compares |", "|---|---|---|---|---|---|"]
+    lines = ["| bar | measured | required | | both synced | compares |",
+             "|---|---|---|---|---|---|"]
     for bar in bars:
         result = bar["note"] if bar["ratio"] is None else "holds" if bar["holds"] else "**misses**"
         if bar["note"] and bar["ratio"] is not None:

@@ -100,7 +100,7 @@ pid_t Wait(pid_t which, int& status) {
   return process;
 }
 
-// Which calls a traced process stops at: each of a thousand costs two changes of process.
+// The calls at which a traced process stops. A stop costs two context switches.
 enum class Stops { kEveryCall, kChanges };
 
 bool IsFilterStop(int status) {

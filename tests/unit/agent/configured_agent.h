@@ -59,16 +59,16 @@ class ConfiguredAgent : public ::testing::Test, protected Workbench {
     ASSERT_TRUE(config.ok()) << config.status();
     const Clock& clock = is_fake_time_ ? static_cast<const Clock&>(clock_) : SystemClock();
     daemon_ = std::make_unique<Daemon>(
-        *config,
-        DaemonDependencies{.client = server_,
-                    .store = store_,
-                    .clock = clock,
-                    .random = [] { return 0.5; },
-                    .log = log_,
-                    .registry = *registry_,
-                    .metrics = metrics_,
-                    .probe = [this] { return absl::StatusOr<fingerprint::NodeFacts>(node_); },
-                    .version = "test"});
+        *config, DaemonDependencies{
+                     .client = server_,
+                     .store = store_,
+                     .clock = clock,
+                     .random = [] { return 0.5; },
+                     .log = log_,
+                     .registry = *registry_,
+                     .metrics = metrics_,
+                     .probe = [this] { return absl::StatusOr<fingerprint::NodeFacts>(node_); },
+                     .version = "test"});
     stop_ = {};
     running_ = std::async(std::launch::async, [this] { return daemon_->Run(stop_.get_token()); });
   }

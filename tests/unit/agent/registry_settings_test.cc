@@ -76,7 +76,7 @@ class PlayedRegistry {
       return fakes::RawResponse(200, std::string(kBlobBytes, 'x'));
     }
     return fakes::RawResponse(200, kManifest,
-                            "Content-Type: application/vnd.oci.image.manifest.v1+json\r\n");
+                              "Content-Type: application/vnd.oci.image.manifest.v1+json\r\n");
   }
 
   const std::string password_;
@@ -139,7 +139,7 @@ class RegistrySettings : public ::testing::Test {
 };
 
 TEST_F(RegistrySettings, InsecureHostsAreSpokenToInPlainHttp) {
-  const fakes::Authority authority(folder_.path(), "ours");
+  const fakes::Authority authority(folder_.path(), "local");
   const PlayedRegistry registry;
   const std::string url = "oci://" + registry.host();
   // With an authority, loopback is expected to speak TLS too.
@@ -150,27 +150,27 @@ TEST_F(RegistrySettings, InsecureHostsAreSpokenToInPlainHttp) {
 }
 
 TEST_F(RegistrySettings, CaFileDecidesWhichServerIsTrusted) {
-  const fakes::Authority ours(folder_.path(), "ours");
+  const fakes::Authority local_ca(folder_.path(), "local");
   const fakes::Authority other(folder_.path(), "other");
-  const PlayedRegistry registry(Tls(ours));
+  const PlayedRegistry registry(Tls(local_ca));
   const std::string url = "oci://" + registry.host();
-  const absl::Status trusted = Read(*Open(url, "caFile: " + ours.ca()));
+  const absl::Status trusted = Read(*Open(url, "caFile: " + local_ca.ca()));
   EXPECT_TRUE(trusted.ok()) << trusted;
   EXPECT_FALSE(Read(*Open(url, "caFile: " + other.ca())).ok());
 }
 
 TEST_F(RegistrySettings, ClientCertificateIsShown) {
-  const fakes::Authority ours(folder_.path(), "ours");
-  fakes::RawServerOptions options = Tls(ours);
-  options.client_ca_file = ours.ca();
+  const fakes::Authority local_ca(folder_.path(), "local");
+  fakes::RawServerOptions options = Tls(local_ca);
+  options.client_ca_file = local_ca.ca();
   const PlayedRegistry registry(options);
   const std::string url = "oci://" + registry.host();
-  const std::string mine = ours.Issue("client", "DNS:client");
+  const std::string mine = local_ca.Issue("client", "DNS:client");
   const absl::Status shown = Read(
       *Open(url, fmt::format("caFile: {0}, clientCertificateFile: {1}.crt, clientKeyFile: {1}.key",
-                             ours.ca(), mine)));
+                             local_ca.ca(), mine)));
   EXPECT_TRUE(shown.ok()) << shown;
-  EXPECT_FALSE(Read(*Open(url, "caFile: " + ours.ca())).ok());
+  EXPECT_FALSE(Read(*Open(url, "caFile: " + local_ca.ca())).ok());
 }
 
 TEST_F(RegistrySettings, AuthFileGivesTheCredentials) {
@@ -196,12 +196,12 @@ TEST_F(RegistrySettings, MirrorsAreReadFirst) {
 }
 
 TEST_F(RegistrySettings, ProxyCarriesTheRequests) {
-  const fakes::Authority ours(folder_.path(), "ours");
-  const PlayedRegistry registry(Tls(ours));
+  const fakes::Authority local_ca(folder_.path(), "local");
+  const PlayedRegistry registry(Tls(local_ca));
   const fakes::TunnelProxy proxy(registry.port());
   const absl::Status tunnelled =
       Read(*Open("oci://registry.test",
-                 fmt::format("caFile: {}, proxy: \"http://{}\"", ours.ca(), proxy.address())));
+                 fmt::format("caFile: {}, proxy: \"http://{}\"", local_ca.ca(), proxy.address())));
   EXPECT_TRUE(tunnelled.ok()) << tunnelled;
   EXPECT_THAT(proxy.asked(), Contains("CONNECT registry.test:443 HTTP/1.1"));
 

@@ -30,6 +30,12 @@ namespace stdfs = std::filesystem;
 
 class AgentSettings : public ConfiguredAgent {
  protected:
+  // Ends the agent before the members below, which its store calls use.
+  void TearDown() override {
+    Release();
+    Stop();
+  }
+
   // Calls of the store named `call` wait until Release(); returns how many wait at most.
   void Hold(std::string_view call) {
     store_.SetFault([this, held = std::string(call)](std::string_view name) {

@@ -35,9 +35,9 @@ TEST_F(RegistryTest, AnswersABasicChallengeAndKeepsTheAnswer) {
 TEST_F(RegistryTest, FetchesATokenForTheRightScope) {
   http_
       ->ThenRespond(401, "",
-                   {{"WWW-Authenticate",
-                     "Bearer realm=\"https://auth.test/token\",service=\"reg, istry\","
-                     "scope=\"repository:base/team/llama:pull\""}})
+                    {{"WWW-Authenticate",
+                      "Bearer realm=\"https://auth.test/token\",service=\"reg, istry\","
+                      "scope=\"repository:base/team/llama:pull\""}})
       .ThenRespond(200, R"({"token":"abc.def","expires_in":60})")
       .ThenRespond(200, "");
   EXPECT_TRUE(*store_->HasBlob(kRepository, DigestOf("x"), {}));
@@ -65,7 +65,7 @@ TEST_F(RegistryTest, RejectedLoginIsUnauthenticated) {
   const Headers challenge = {{"WWW-Authenticate", "Basic realm=\"x\""}};
   http_->ThenRespond(401, "", challenge)
       .ThenRespond(401, R"({"errors":[{"code":"UNAUTHORIZED","message":"wrong password"}]})",
-                  challenge);
+                   challenge);
   const absl::Status status = store_->Ping({});
   EXPECT_TRUE(absl::IsUnauthenticated(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("UNAUTHORIZED: wrong password"));
@@ -217,8 +217,8 @@ TEST_F(RegistryTest, ErrorContainsRegistryMessage) {
 
 TEST_F(RegistryTest, ErrorLengthIsLimited) {
   http_->ThenRespond(500,
-                    fmt::format(R"({{"errors":[{{"code":"X","message":"{0}","detail":"{0}"}}]}})",
-                                std::string(5000, 'x')));
+                     fmt::format(R"({{"errors":[{{"code":"X","message":"{0}","detail":"{0}"}}]}})",
+                                 std::string(5000, 'x')));
   EXPECT_LE(Message(store_->Ping({})).size(), 1200U);
 }
 
@@ -256,8 +256,8 @@ TEST_F(RegistryTest, WrongDigestOfRegistryIsDataLoss) {
 
 TEST_F(RegistryTest, MountsBlobOfAnotherRepository) {
   http_
-      ->ThenRespond(401, "",
-                   {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/token\",service=\"r\""}})
+      ->ThenRespond(
+          401, "", {{"WWW-Authenticate", "Bearer realm=\"https://auth.test/token\",service=\"r\""}})
       .ThenRespond(200, R"({"token":"both"})")
       .ThenRespond(201, "");
   const Digest digest = DigestOf("x");
