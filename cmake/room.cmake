@@ -17,13 +17,13 @@ function(cachewarm_program name)
 endfunction()
 
 # cachewarm_test(NAME SRCS file... DEPS target...): one GoogleTest program per room.
-# Tests find their golden and corpus files below CACHEWARM_SOURCE_DIR.
+# Tests find their golden and corpus files by tests/fakes/source_dir.h.
 function(cachewarm_test name)
   cmake_parse_arguments(ROOM "" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ROOM_SRCS})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
-  target_compile_definitions(${name} PRIVATE CACHEWARM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${ROOM_DEPS} GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900
+    ENVIRONMENT_MODIFICATION "CACHEWARM_SOURCE_DIR=set:${CMAKE_SOURCE_DIR}")
 endfunction()

@@ -10,6 +10,8 @@
 #include <set>
 #include <string>
 
+#include "tests/fakes/source_dir.h"
+
 namespace cachewarm::fakes {
 
 // A test by the file below the source tree that holds it and its name.
@@ -19,7 +21,7 @@ struct NamedTest {
 };
 
 inline std::string SourceText(const std::string& file) {
-  std::ifstream in(std::string(CACHEWARM_SOURCE_DIR) + "/" + file, std::ios::binary);
+  std::ifstream in(fakes::SourceDir() + "/" + file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/fakes/source_dir.h"
 #include "tests/fuzz/targets.h"
 
 namespace cachewarm::fuzz {
@@ -18,7 +19,7 @@ namespace stdfs = std::filesystem;
 constexpr int kBent = 200;
 
 stdfs::path Folder(const Target& target) {
-  return stdfs::path(CACHEWARM_SOURCE_DIR) / "tests/fuzz/corpus" / target.name;
+  return stdfs::path(fakes::SourceDir()) / "tests/fuzz/corpus" / target.name;
 }
 
 std::string Content(const stdfs::path& path) {

@@ -71,12 +71,12 @@ class Judge:
         """The program that fails, None when all pass, "" when nothing could be linked."""
         linked = 0
         for program in programs:
-            environment = {}
+            environment = {"CACHEWARM_SOURCE_DIR": str(ROOT)}
             if program in rooms.STARTS:
                 started = self.build.link(rooms.STARTS[program], file, object_file)
                 if started is None:
                     continue
-                environment = {"CACHEWARM_PROGRAMS": str(self.build.scratch)}
+                environment["CACHEWARM_PROGRAMS"] = str(self.build.scratch)
             path = self.build.link(program, file, object_file)
             if path is None:
                 continue

@@ -15,6 +15,7 @@
 #include "operator/render/applied.h"
 #include "operator/render/fields.h"
 #include "operator/render/gate_release.h"
+#include "tests/fakes/source_dir.h"
 #include "tests/golden/plan/yaml_text.h"
 
 // Cluster YAML in, Plan YAML out. NAME.yaml holds the objects as kubectl prints them, after one
@@ -28,7 +29,7 @@ using render::Find;
 using render::Text;
 
 std::filesystem::path Folder() {
-  return std::filesystem::path(CACHEWARM_SOURCE_DIR) / "tests/golden/plan";
+  return std::filesystem::path(fakes::SourceDir()) / "tests/golden/plan";
 }
 
 std::string ReadFile(const std::filesystem::path& path) {

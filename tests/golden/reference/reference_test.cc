@@ -9,13 +9,14 @@
 #include <sstream>
 
 #include "lib/api/vocabulary.h"
+#include "tests/fakes/source_dir.h"
 #include "tests/golden/reference/pages.h"
 
 namespace cachewarm::reference {
 namespace {
 
 std::string Read(const std::string& path) {
-  std::ifstream file(std::string(CACHEWARM_SOURCE_DIR) + "/" + path);
+  std::ifstream file(fakes::SourceDir() + "/" + path);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
@@ -36,7 +37,7 @@ TEST(Reference, PagesAreThoseOfTheCode) {
   for (const auto& [name, text] : Pages()) {
     const std::string path = "docs/reference/" + name;
     if (std::getenv("UPDATE_GOLDEN") != nullptr) {
-      std::ofstream(std::string(CACHEWARM_SOURCE_DIR) + "/" + path) << text;
+      std::ofstream(fakes::SourceDir() + "/" + path) << text;
     }
     EXPECT_EQ(text, Read(path)) << "`make golden` rewrites " << path;
   }

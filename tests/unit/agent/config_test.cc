@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/fakes/source_dir.h"
+
 namespace cachewarm::agent {
 namespace {
 
@@ -119,7 +121,7 @@ registry:
 }
 
 TEST(Config, AcceptsShippedConfiguration) {
-  std::ifstream in(std::string(CACHEWARM_SOURCE_DIR) + "/manifests/config.yaml");
+  std::ifstream in(fakes::SourceDir() + "/manifests/config.yaml");
   std::string text((std::istreambuf_iterator<char>(in)), {});
   const size_t begin = text.find("config.yaml: |\n");
   ASSERT_NE(begin, std::string::npos);

@@ -10,6 +10,7 @@
 
 #include "agent/evidence/classify.h"
 #include "lib/api/condition.h"
+#include "tests/fakes/source_dir.h"
 
 namespace cachewarm::agent {
 namespace {
@@ -62,7 +63,7 @@ Trace Load(const std::filesystem::path& path) {
 
 TEST(Traces, MatchTheResultsOfTheirEngines) {
   const std::filesystem::path folder =
-      std::filesystem::path(CACHEWARM_SOURCE_DIR) / "tests/unit/agent/evidence/traces";
+      std::filesystem::path(fakes::SourceDir()) / "tests/unit/agent/evidence/traces";
   int traces = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     SCOPED_TRACE(entry.path().filename().string());
@@ -83,7 +84,7 @@ TEST(Traces, MatchTheResultsOfTheirEngines) {
 
 TEST(Traces, WithoutIndexEntryAreAMiss) {
   const std::filesystem::path path =
-      std::filesystem::path(CACHEWARM_SOURCE_DIR) / "tests/unit/agent/evidence/traces/miss.txt";
+      std::filesystem::path(fakes::SourceDir()) / "tests/unit/agent/evidence/traces/miss.txt";
   Trace trace = Load(path);
   // A pod that was killed before its first graph was finished.
   std::erase_if(trace.record.events, [](const FileEvent& event) {

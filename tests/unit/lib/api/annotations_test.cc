@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "lib/api/workload_kinds.h"
+#include "tests/fakes/source_dir.h"
 #include "tests/unit/lib/api/schema.h"
 
 namespace cachewarm::api {
@@ -125,7 +126,7 @@ TEST(Annotations, ValidAnnotationsAreReadBesideInvalidOnes) {
 }
 
 TEST(Annotations, DocumentHasARowForEach) {
-  std::ifstream file(std::string(CACHEWARM_SOURCE_DIR) + "/docs/annotations.md");
+  std::ifstream file(fakes::SourceDir() + "/docs/annotations.md");
   std::stringstream text;
   text << file.rdbuf();
   for (const SpecAnnotation& row : SpecAnnotations()) {

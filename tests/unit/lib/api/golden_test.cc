@@ -9,6 +9,7 @@
 
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
+#include "tests/fakes/source_dir.h"
 #include "tests/unit/lib/api/samples.h"
 
 namespace cachewarm::api {
@@ -25,7 +26,7 @@ Json Object(const std::string& kind, const std::string& name, Json spec, Json st
 }
 
 void ExpectGolden(const std::string& file, const Json& object) {
-  const std::string path = std::string(CACHEWARM_SOURCE_DIR) + "/tests/golden/api/" + file;
+  const std::string path = fakes::SourceDir() + "/tests/golden/api/" + file;
   const std::string text = object.dump(2) + "\n";
   if (std::getenv("UPDATE_GOLDEN") != nullptr) {
     std::ofstream(path) << text;

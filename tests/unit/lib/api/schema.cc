@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "lib/codec/yaml.h"
+#include "tests/fakes/source_dir.h"
 
 namespace cachewarm::api {
 namespace {
@@ -82,7 +83,7 @@ std::string MembersProblem(const Json& object, const Json& schema, const std::st
 }  // namespace
 
 Json LoadSchema(const std::string& file) {
-  std::ifstream in(std::string(CACHEWARM_SOURCE_DIR) + "/crds/" + file);
+  std::ifstream in(fakes::SourceDir() + "/crds/" + file);
   std::stringstream text;
   text << in.rdbuf();
   auto crd = codec::ParseYaml(text.str());

@@ -9,6 +9,7 @@
 
 #include "lib/caches/cache_table.h"
 #include "lib/caches/kind.h"
+#include "tests/fakes/source_dir.h"
 
 namespace cachewarm::caches {
 namespace {
@@ -31,7 +32,7 @@ TEST(KindTable, KeepsThePresetsThatUsersMayName) {
 TEST(KindTable, HasOneRowPerFile) {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(
-           std::filesystem::path(CACHEWARM_SOURCE_DIR) / "lib/caches/kinds")) {
+           std::filesystem::path(fakes::SourceDir()) / "lib/caches/kinds")) {
     if (entry.path().extension() == ".cc") {
       files.push_back(entry.path().stem());
     }

@@ -10,6 +10,7 @@
 #include "lib/base/status.h"
 #include "lib/bundle/signature/keys.h"
 #include "lib/codec/base64.h"
+#include "tests/fakes/source_dir.h"
 #include "tests/unit/lib/bundle/signature/sample_keys.h"
 
 namespace cachewarm::bundle {
@@ -21,7 +22,7 @@ const Digest kSubject =
     Digest::FromHex("a549e7784a01b4a3b549ca209f9b79faf334cb3f7cb2610818e816c4240e6aff");
 
 std::string Sample(const std::string& name) {
-  std::ifstream file(CACHEWARM_SOURCE_DIR "/tests/unit/lib/bundle/signature/" + name);
+  std::ifstream file(fakes::SourceDir() + "/tests/unit/lib/bundle/signature/" + name);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -11,6 +11,7 @@
 #include "lib/codec/json_value.h"
 #include "lib/codec/yaml.h"
 #include "operator/admission/webhook/pod_injection.h"
+#include "tests/fakes/source_dir.h"
 
 namespace cachewarm::webhook {
 namespace {
@@ -31,7 +32,7 @@ std::vector<Json> ReadCases() {
   std::vector<Json> cases;
   std::set<stdfs::path> files;
   for (const auto& file :
-       stdfs::directory_iterator(stdfs::path(CACHEWARM_SOURCE_DIR) / "tests/admission")) {
+       stdfs::directory_iterator(stdfs::path(fakes::SourceDir()) / "tests/admission")) {
     if (file.path().extension() == ".yaml") {
       files.insert(file.path());
     }
