@@ -4,7 +4,7 @@ import re
 import subprocess
 
 # The rule holds for every commit after this one.
-SINCE = "4db5bd4d"
+SINCE = "a332c8c1"
 COLUMNS = 72
 SUBJECT = re.compile(r"^(?P<room>[A-Za-z0-9_.*/{}, -]+): (?P<verb>[A-Za-z'-]+)\b")
 # Words that begin a subject which is not an instruction: articles, pronouns, quantities, questions.
