@@ -62,7 +62,8 @@ def down(settings: Settings, progress: Progress, options) -> None:
         if job.exception():
             failures.append(str(job.exception()))
     control_plane.down(settings)
-    network.remove_bridge()
+    if not settings.apart:  # else it goes with its namespace, and this bridge is another cluster's
+        network.remove_bridge()
     cgroups.remove(settings)
     lifecycle.remove_mount_points()
     apart.end(settings)
