@@ -62,7 +62,7 @@ def down(settings: Settings, progress: Progress, options) -> None:
         if job.exception():
             failures.append(str(job.exception()))
     control_plane.down(settings)
-    if not settings.apart:  # else it goes with its namespace, and this bridge is another cluster's
+    if not settings.apart:  # its bridge ends with its namespace; this one belongs to others
         network.remove_bridge()
     cgroups.remove(settings)
     lifecycle.remove_mount_points()
