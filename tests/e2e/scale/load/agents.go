@@ -37,8 +37,8 @@ type nodeCache struct {
 			RunAs   []string
 			Bundles []struct{ Digest string }
 		}
-		Captures []struct{ ID, Key, ReadyAt string }
-		Starts   []struct{ PodUID, ReadyAt string }
+		Captures []struct{ ID, Key, ReadyTime string }
+		Starts   []struct{ PodUID, ReadyTime string }
 	}
 }
 
@@ -220,7 +220,7 @@ func (n *node) says(held bool) object {
 	}
 	captures := []object{}
 	for _, each := range n.desired.Spec.Captures {
-		if each.ReadyAt != "" {
+		if each.ReadyTime != "" {
 			captures = append(captures, object{"id": each.ID, "state": "Pushed",
 				"digest": "sha256:" + digest(each.Key), "bytes": bundleBytes, "files": 900,
 				"native": false, "compileSeconds": 41.5})
@@ -228,7 +228,7 @@ func (n *node) says(held bool) object {
 	}
 	starts := []object{}
 	for _, each := range n.desired.Spec.Starts {
-		if each.ReadyAt != "" {
+		if each.ReadyTime != "" {
 			starts = append(starts, object{"podUID": each.PodUID, "result": "hit", "opened": 800})
 		}
 	}
