@@ -15,8 +15,8 @@ struct BackoffPolicy {
   double jitter = 0.5;  // 0 to 1
 };
 
-// Returns the delay before try number `attempt` + 2, that is after `attempt` + 1 failures. `random`
-// is in [0, 1). Pure.
+// Returns the delay before the next retry. `attempt` is the number of retries so far: 0 after the
+// first failure. `random` is in [0, 1). Pure.
 Duration BackoffDelay(const BackoffPolicy& policy, int attempt, double random);
 
 }  // namespace cachewarm

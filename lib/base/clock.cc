@@ -13,7 +13,7 @@ namespace {
 using std::chrono::duration_cast;
 using std::chrono::floor;
 
-// Reads exactly `width` digits. Returns -1 if another character is among them.
+// Reads exactly `width` digits at `at`. Returns -1 if there are fewer.
 int Digits(std::string_view text, size_t at, size_t width) {
   if (at + width > text.size()) {
     return -1;
@@ -33,7 +33,8 @@ absl::Status NotATime(std::string_view text) {
       fmt::format("\"{}\" is not an RFC 3339 time in UTC such as 2026-01-31T12:00:00Z", text));
 }
 
-// Reads the fraction of a second at `at` as milliseconds and moves `at` behind it.
+// Reads the optional fraction of a second at `at` and moves `at` behind it. Returns milliseconds,
+// or -1 if the fraction is malformed.
 int FractionMillis(std::string_view text, size_t& at) {
   if (at >= text.size() || text[at] != '.') {
     return 0;

@@ -16,11 +16,11 @@ namespace cachewarm {
 using Duration = std::chrono::milliseconds;
 // A time in UTC. Kubernetes writes whole seconds; cachewarm keeps milliseconds in its own fields.
 using WallTime = std::chrono::sys_time<Duration>;
-// A monotonic time: only differences between two of them have a meaning.
+// A monotonic time. Only the difference of two such times has a meaning.
 using MonoTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
-// Gives the time to code that must not read a clock itself. Production uses SystemClock(), tests
-// use FakeClock of tests/fakes. Thread-safe.
+// Provides the time. Code takes a Clock and never reads the system's clock itself, so that tests
+// can pass a FakeClock (tests/fakes). Production passes SystemClock(). Thread-safe.
 class Clock {
  public:
   Clock() = default;
@@ -49,8 +49,8 @@ std::string FormatTime(WallTime time);
 // Formats the time with six digits of a fraction, as metav1.MicroTime
 // ("2026-11-21T08:00:00.000000Z").
 std::string FormatMicroTime(WallTime time);
-// Parses the format of FormatTime() or FormatMicroTime(). INVALID_ARGUMENT for an offset other than
-// Z.
+// Parses an RFC 3339 time in UTC with up to nine digits of a fraction. INVALID_ARGUMENT for any
+// other text, including offsets other than Z.
 absl::StatusOr<WallTime> ParseTime(std::string_view text);
 
 // Formats a duration for users as kubectl does: "850ms", "12s", "4m05s", "3h41m", "2d3h".

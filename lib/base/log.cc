@@ -43,8 +43,8 @@ void AppendEscaped(std::string& out, unsigned char c) {
   }
 }
 
-// Appends a JSON string. Escapes and replaces what is not valid, because file names and termination
-// messages of containers are untrusted.
+// Appends a JSON string. Escapes control characters and replaces invalid UTF-8, because file names
+// and termination messages of containers are untrusted.
 void AppendString(std::string& out, std::string_view text) {
   out += '"';
   for (size_t at = 0; at < text.size();) {

@@ -5,12 +5,13 @@
 
 namespace cachewarm {
 
-// Every key of a log line besides ts, level and msg. camelCase; a duration ends in Seconds.
+// All keys of log lines besides ts, level and msg. Keys are camelCase; keys of durations end in
+// Seconds.
 inline constexpr std::string_view kLogKeys[] = {
     // Objects. A namespaced object is written "namespace/name".
     "cacheWarmup",
     "job",
-    "key",  // of the queue of a controller, as a rule "namespace/name"
+    "key",  // key of a controller's work queue, usually "namespace/name"
     "kind",
     "name",
     "node",
@@ -29,7 +30,7 @@ inline constexpr std::string_view kLogKeys[] = {
     "failures",
     "note",
     "ok",
-    "reason",  // CamelCase, of lib/api/reasons.h
+    "reason",  // CamelCase, from lib/api/reasons.h
     "rejected",
     "removed",
     "result",
@@ -81,7 +82,7 @@ inline constexpr std::string_view kLogKeys[] = {
 // does not compile.
 class LogKey {
  public:
-  consteval LogKey(const char* text) : text_(text) {  // NOLINT(*-explicit-*): written as a literal
+  consteval LogKey(const char* text) : text_(text) {  // NOLINT(*-explicit-*): callers pass literals
     if (!IsListed(text_)) {
       throw "not in kLogKeys (lib/base/log_keys.h)";
     }

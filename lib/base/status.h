@@ -8,13 +8,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-// Errors are absl::Status. A code has the same meaning for a retry loop in the whole project:
+// Errors are absl::Status. In the whole project, retry loops treat each code in the same way:
 //   UNAVAILABLE, DEADLINE_EXCEEDED, ABORTED   retry with backoff
 //   RESOURCE_EXHAUSTED                        retry later (disk full, HTTP 429)
 //   NOT_FOUND, ALREADY_EXISTS                 read again before deciding
-//   DATA_LOSS                                 bytes do not match their digest; never shown to a pod
+//   DATA_LOSS                                 digest mismatch; never give the bytes to a pod
 //   INVALID_ARGUMENT, FAILED_PRECONDITION,
-//   PERMISSION_DENIED, UNAUTHENTICATED        do not retry before something changed
+//   PERMISSION_DENIED, UNAUTHENTICATED        do not retry until something has changed
 //   CANCELLED                                 the process is stopping
 namespace cachewarm {
 

@@ -18,7 +18,7 @@ absl::StatusOr<std::string> DecodeBase64(std::string_view text) {
            c == '/' || c == '=';
   };
   const auto blanks = std::count_if(text.begin(), text.end(), is_blank);
-  // Reject what absl accepts: missing padding and several spellings of one byte.
+  // Reject missing padding and non-standard characters, which absl accepts.
   if (!std::all_of(text.begin(), text.end(), [&](char c) { return is_blank(c) || is_digit(c); }) ||
       (static_cast<std::ptrdiff_t>(text.size()) - blanks) % 4 != 0) {
     return absl::InvalidArgumentError("is not base64");

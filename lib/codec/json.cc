@@ -38,7 +38,7 @@ class Strings {
   bool escaped_ = false;
 };
 
-// Returns length, depth and number of values of a text without building a value. Iterative, because
+// Returns the depth and the number of values of a text without parsing it. Iterative, because
 // recursion over untrusted depth could overflow the stack.
 Extent Measure(std::string_view text) {
   Extent out;
@@ -137,8 +137,8 @@ absl::StatusOr<Json> ParseJsonItems(std::string_view text, const ItemsOf& what,
                                     const JsonLimits& limits) {
   CW_ASSIGN_OR_RETURN(const Extent extent, Within(text, limits));
   bool in_list = false;
-  // The library counts depth from the whole object: its members are at depth 1, items of a list in
-  // it at 2.
+  // The library counts the members of the whole object as depth 1, and the items of a list among
+  // them as depth 2.
   const auto filter = [&](int depth, Json::parse_event_t event, Json& value) {
     if (event == Json::parse_event_t::key) {
       const auto& name = value.get_ref<const std::string&>();
@@ -161,12 +161,12 @@ std::string DumpJson(const Json& value) {
 
 absl::StatusOr<std::string> CanonicalJson(const Json& value) {
   if (HoldsFloat(value)) {
-    return absl::InvalidArgumentError("canonical JSON holds no floating point numbers");
+    return absl::InvalidArgumentError("canonical JSON must not contain floating point numbers");
   }
   try {
     return value.dump();
   } catch (const Json::type_error&) {
-    return absl::InvalidArgumentError("canonical JSON holds only valid UTF-8");
+    return absl::InvalidArgumentError("strings of canonical JSON must be valid UTF-8");
   }
 }
 

@@ -9,10 +9,10 @@
 
 namespace cachewarm::codec {
 
-// Arguments of ParseJsonItems(), which parses one JSON object and passes the items of its member
-// `list`, an array of objects, to `each` as soon as each item is read, so that a page of 500 items
-// never exists as one tree. The result lacks these items, and members named `unread` at any depth.
-// Some items may have been passed on before an error is found.
+// Arguments of ParseJsonItems(). The function parses one JSON object whose member `list` is an
+// array of objects. It passes each item to `each` as soon as the item is read, so that a page of
+// 500 items never exists as one tree. The result lacks these items, and members named `unread` at
+// any depth. Before an error is returned, some items may already have been passed to `each`.
 struct ItemsOf {
   std::string_view list;
   std::string_view unread;

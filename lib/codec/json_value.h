@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Defines codec::Json. It costs 2 CPU seconds per translation unit: include it in .cc files only.
+// Defines codec::Json. Include this header in .cc files only: it costs 2 CPU seconds per
+// translation unit.
 #include <nlohmann/json.hpp>
 
 #include "lib/codec/json_fwd.h"

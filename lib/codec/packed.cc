@@ -12,13 +12,14 @@
 namespace cachewarm::codec {
 namespace {
 
-// The byte before each encoded value. Numbers are encoded by lib/codec/varint.h.
+// The first byte of each encoded value; the comments describe the bytes after it. Numbers are
+// encoded by lib/codec/varint.h.
 enum Tag : char {
   kNull,
   kFalse,
   kTrue,
-  kNegative,  // n; the value is -1 - n
-  kUnsigned,  // n; the value is n
+  kNegative,  // a number n; the value is -1 - n
+  kUnsigned,  // the value, as a number
   kDouble,    // 8 bytes in the byte order of the machine
   kText,      // length, bytes
   kShared,    // number of a shared part in the table
@@ -334,8 +335,8 @@ void PackTable::AppendShared(std::string part, std::string& out) {
   uint64_t id = 0;
   if (const auto known = ids_.find(part); known != ids_.end()) {
     id = known->second;
-    // The part exists already and holds references to the parts that it contains: release those
-    // that were counted for the new copy.
+    // The table already has this part, with references to the parts inside it. Release the
+    // references that were counted for the new copy.
     ReleaseLocked(part);
   } else if (CountOccurrence(part) && (!free_.empty() || next_ < kChunkParts * kChunksMax)) {
     id = Add(std::move(part));

@@ -14,7 +14,7 @@
 
 #include "lib/codec/json_fwd.h"
 
-// Stores JSON values in few bytes, for stores that keep thousands of values and read a few of their
+// Stores JSON values in few bytes, for caches that keep thousands of values and read a few of their
 // members. A tree of codec::Json takes ten times the size of its text, because every member is an
 // allocation.
 namespace cachewarm::codec {
@@ -22,8 +22,8 @@ namespace cachewarm::codec {
 class PackTable;
 class Packed;
 
-// A read-only view of a Packed; valid as long as the Packed. Never throws: a missing member or
-// another type reads as null or empty.
+// A read-only view of a Packed; valid as long as the Packed. Never throws: a member that is missing
+// or has another type reads as null or empty.
 class PackedValue {
  public:
   PackedValue() = default;
@@ -83,10 +83,10 @@ class Packed {
   uint32_t size_ = 0;
 };
 
-// Stores parts that many packed values have in common only once: member names, labels, whole
-// containers. A part becomes shared when so many living values contain it that sharing saves
-// memory, judged by the last few thousand occurrences. It is removed with the last value that
-// contains it. Thread-safe; reading a value takes no lock.
+// Stores parts that are common to many packed values (member names, labels, whole containers) only
+// once. A part becomes shared when enough values contain it for sharing to save memory; the
+// estimate uses the last few thousand occurrences. A shared part is removed with the last value
+// that contains it. Thread-safe; reading a value takes no lock.
 class PackTable : public std::enable_shared_from_this<PackTable> {
  public:
   static std::shared_ptr<PackTable> Make();
@@ -94,7 +94,7 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
   PackTable(const PackTable&) = delete;
   PackTable& operator=(const PackTable&) = delete;
 
-  // Packs a value. Unpack() returns an equal one; invalid UTF-8 is kept.
+  // Packs a value. Unpack() of the result returns an equal value, including invalid UTF-8.
   Packed Pack(const Json& value);
 
   // Return the number of shared parts, and the bytes that they take.
@@ -130,8 +130,8 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
   void AppendShared(std::string part, std::string& out);
   // Counts one more occurrence of `part`; returns true if sharing it saves memory now.
   bool CountOccurrence(std::string_view part);
-  // Counts one occurrence less: an object that is packed again with every change must not make its
-  // own name look common.
+  // Removes one occurrence from the count. Otherwise an object that is packed again after every
+  // change would make its own name look common.
   void UncountOccurrence(std::string_view part);
   uint64_t Add(std::string part);
   void ReleaseLocked(std::string_view bytes);

@@ -87,7 +87,7 @@ Reader& Reader::Read(std::string_view name, int64_t& out, int64_t min, int64_t m
   if (!fits) {
     Fail(name, "expected an integer");
   } else if (const auto value = member->get<int64_t>(); value < min || value > max) {
-    Fail(name, fmt::format("{} is not within {} and {}", value, min, max));
+    Fail(name, fmt::format("{} is not between {} and {}", value, min, max));
   } else {
     out = value;
   }

@@ -32,12 +32,12 @@ class Reader {
   Reader& Read(std::string_view name, std::map<std::string, std::string>& out,
                size_t items_max = 4096);
 
-  // Object() calls `each` with a reader of the member, an object; List() calls it with one reader
-  // for every object in the member, a list.
+  // Object() calls `each` with a reader of the member, which must be an object. List() calls `each`
+  // with a reader of every item of the member, which must be a list of objects.
   Reader& Object(std::string_view name, const std::function<void(Reader&)>& each);
   Reader& List(std::string_view name, size_t items_max, const std::function<void(Reader&)>& each);
 
-  // Requires the member to exist and not to be empty.
+  // Requires the member to exist and not to be an empty string.
   Reader& Require(std::string_view name);
   // Records an error about member `name`.
   void Fail(std::string_view name, std::string_view problem);

@@ -11,8 +11,8 @@
 namespace cachewarm::codec {
 
 // Reads the tab-separated fields of one line in order and keeps the first error ("frame: is
-// missing"). For long lists, in which JSON would take more space than the data. The line must
-// outlive the reader. Not thread-safe.
+// missing"). Used for long lists, where JSON syntax would take more space than the data. The line
+// must outlive the reader. Not thread-safe.
 class TabLine {
  public:
   explicit TabLine(std::string_view line) : rest_(line) {}

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-// Encodes numbers and texts in few bytes, for data that the same process reads back. Not for input
-// from outside: a truncated number is decoded without an error.
+// Encodes numbers in few bytes, for data that the same process reads back. Not for untrusted input:
+// a truncated number is decoded without an error.
 namespace cachewarm::codec {
 
 // Appends a number as little-endian groups of 7 bits.

@@ -12,7 +12,7 @@ namespace cachewarm::codec {
 struct YamlLimits {
   size_t bytes_max = 8U << 20U;
   int depth_max = 64;
-  size_t nodes_max = 1'000'000;  // counted with all aliases followed: stops "billion laughs"
+  size_t nodes_max = 1'000'000;  // an alias counts as all nodes it expands to ("billion laughs")
 };
 
 // Parses one YAML document into JSON by the core schema of YAML 1.2: plain true, false, null,

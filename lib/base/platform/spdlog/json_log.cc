@@ -13,7 +13,7 @@ class JsonLog final : public Log {
       : level_(level),
         clock_(clock),
         logger_("cachewarm", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {
-    // spdlog only writes the finished line and locks the sink: its own patterns cannot escape JSON.
+    // Pass finished lines to spdlog, because its patterns cannot escape JSON.
     logger_.set_pattern("%v");
     logger_.set_level(spdlog::level::trace);
     logger_.flush_on(spdlog::level::trace);

@@ -66,8 +66,8 @@ struct InvalidYaml {
   std::string problem;
 };
 
-// Builds JSON from the events of the parser, so that the limits hold while it parses: yaml-cpp 0.7
-// emits nodes without end for some malformed texts.
+// Builds JSON from the events of the parser, so that the limits apply during parsing: for some
+// malformed texts yaml-cpp 0.7 never stops emitting nodes.
 class Builder final : public YAML::EventHandler {
  public:
   explicit Builder(const YamlLimits& limits) : limits_(limits) {}
@@ -100,7 +100,7 @@ class Builder final : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) {
-      throw InvalidYaml{mark, "an alias within what it names"};
+      throw InvalidYaml{mark, "an alias is inside the node that it refers to"};
     }
     Count(mark, found->second.nodes);
     Add(mark, found->second, 0);

@@ -86,7 +86,7 @@ TEST(WarmupStatus, ErrorsNameThePath) {
   const Case cases[] = {
       {"/bundles/0/key", "abc", "status.bundles[0].key: expected 64 lower-case hex digits"},
       {"/bundles/0/bytes", -1,
-       "status.bundles[0].bytes: -1 is not within 0 and 9223372036854775807"},
+       "status.bundles[0].bytes: -1 is not between 0 and 9223372036854775807"},
       {"/bundles/0/compileSeconds", "1", "status.bundles[0].compileSeconds: expected a number"},
       {"/builders/0/state", "Done",
        "status.builders[0].state: expected one of Elected, Capturing, Captured, Failed"},
@@ -94,7 +94,7 @@ TEST(WarmupStatus, ErrorsNameThePath) {
        "status.builders[0].electedTime: \"now\" is not an RFC 3339 time in UTC such as "
        "2026-01-31T12:00:00Z"},
       {"/starts/counts/hit", -1,
-       "status.starts.counts.hit: -1 is not within 0 and 9223372036854775807"},
+       "status.starts.counts.hit: -1 is not between 0 and 9223372036854775807"},
       {"/starts/recent/0/result", "warm",
        "status.starts.recent[0].result: expected one of builder, cold, hit, partial, miss, inert, "
        "hollow, unknown"},

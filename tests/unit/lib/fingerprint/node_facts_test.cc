@@ -81,7 +81,7 @@ TEST(ParseDeclaredFacts, NamesTheFieldAndTheRemedy) {
       {"cpu: {architecture: mips, vendor: amd, model: '1', flags: []}", "cpu.architecture"},
       {"cpu: {architecture: x86_64, vendor: amd, model: '1', flags: [], cores: 4}",
        "cpu.cores: unknown field"},
-      {"{gpuType: cpu, deviceCount: -1}", "deviceCount: -1 is not within"},
+      {"{gpuType: cpu, deviceCount: -1}", "deviceCount: -1 is not between"},
       {"{gpuType: cpu, deviceCount: many}", "deviceCount: expected an integer"},
       {"gpuType: cpu\ngpuType: cpu", "duplicate key"},
       {"{", "malformed YAML"},
