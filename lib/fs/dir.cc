@@ -46,8 +46,8 @@ absl::Status CheckRelativePath(std::string_view path) {
     const size_t slash = rest.find('/');
     const std::string_view part = rest.substr(0, slash);
     if (part.empty() || part == "." || part == ".." || part.size() > NAME_MAX) {
-      return absl::InvalidArgumentError(
-          fmt::format("\"{}\" is not a relative path of plain names", path));
+      return absl::InvalidArgumentError(fmt::format(
+          "\"{}\" is not a relative path without empty, \".\", \"..\" or overlong parts", path));
     }
     if (slash == std::string_view::npos) {
       return absl::OkStatus();

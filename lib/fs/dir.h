@@ -34,8 +34,8 @@ struct FileStat {
 // Paths are relative ("a/b/c"), without empty, "." or ".." parts (INVALID_ARGUMENT), and are
 // resolved by openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS: a symbolic link anywhere in
 // a path is PERMISSION_DENIED, even if it appears during the call. Kernels before 5.6 are not
-// supported (FAILED_PRECONDITION). Modes are exact, independent of the umask. Other errors as
-// ErrnoStatus(). Thread-safe; owns one file descriptor.
+// supported (FAILED_PRECONDITION). Modes are exact, independent of the umask. Other errors are
+// those of ErrnoStatus(). Thread-safe; owns one file descriptor.
 class Dir {
  public:
   // Opens a directory. Follows links in `path`, which must come from a trusted source.
@@ -53,11 +53,10 @@ class Dir {
   // Creates a file and opens it for writing. ALREADY_EXISTS if anything has that name.
   absl::StatusOr<Fd> CreateFile(std::string_view path, mode_t mode) const;
 
-  // Describes the object with this name; for a symbolic link the link itself. NOT_FOUND if it does
-  // not exist.
+  // Returns the metadata of this name, without following a symbolic link (lstat(2)). NOT_FOUND if
+  // it does not exist.
   absl::StatusOr<FileStat> Stat(std::string_view path) const;
-  // Returns true if anything has this name. Returns false also if a parent directory does not
-  // exist.
+  // Returns true if anything has this name. A missing parent directory is no error: returns false.
   absl::StatusOr<bool> Exists(std::string_view path) const;
   // Returns the target of a symbolic link.
   absl::StatusOr<std::string> ReadLink(std::string_view path) const;
@@ -84,7 +83,7 @@ class Dir {
   // Removes a file, link or empty directory. OK if it does not exist.
   absl::Status Remove(std::string_view path) const;
 
-  // Makes the names in this directory durable, or with `path` those in that directory (fsync(2)).
+  // Makes the names in the directory `path` durable (fsync(2)); "" means this directory.
   absl::Status Sync(std::string_view path = "") const;
   // Makes everything written to this file system durable (syncfs(2)).
   absl::Status SyncFileSystem() const;
@@ -97,8 +96,8 @@ class Dir {
   std::string name_;
 };
 
-// Checks a path for the methods of Dir: relative, no empty, "." or ".." part, no NUL, at most 4095
-// bytes and 255 bytes per part. INVALID_ARGUMENT.
+// Returns INVALID_ARGUMENT unless the methods of Dir accept `path`: relative, no empty, "." or ".."
+// part, no NUL, at most 4095 bytes and 255 bytes per part.
 absl::Status CheckRelativePath(std::string_view path);
 
 }  // namespace cachewarm::fs

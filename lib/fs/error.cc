@@ -41,7 +41,7 @@ absl::StatusCode CodeOf(int error) {
 std::string ReasonOf(int error) {
   switch (error) {
     case ELOOP:
-      return "a symbolic link is in the way";
+      return "the path contains a symbolic link, which is not followed";
     case EXDEV:
       return "the path leaves its directory";
     case ENOSYS:

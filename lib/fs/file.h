@@ -11,7 +11,7 @@
 
 namespace cachewarm::fs {
 
-// Writes all of `bytes` at the descriptor's position; short writes and EINTR are continued.
+// Writes all of `bytes` at the descriptor's position. Continues after short writes and EINTR.
 absl::Status WriteAll(const Fd& file, std::string_view bytes);
 // Returns the bytes from the descriptor's position to the end of the file. OUT_OF_RANGE if there
 // are more than `bytes_max`.
@@ -36,8 +36,8 @@ absl::StatusOr<std::string> ReadFile(const Dir& dir, std::string_view path, int6
 // As ReadFile() for an absolute, trusted path. Follows links, as a mounted Secret requires.
 absl::StatusOr<std::string> ReadNamedFile(const std::string& path, int64_t bytes_max);
 
-// When a new file is durable: on return, or only after the next Dir::SyncFileSystem(). Before that
-// a power failure may truncate the file.
+// Durability of a new file. kNow: durable on return. kOnceAllSynced: durable after the next
+// Dir::SyncFileSystem(); until then a power failure may truncate the file.
 enum class Durable { kNow, kOnceAllSynced };
 
 // Creates or replaces `path` with a file of these bytes and this mode: writes ".tmp-*" beside it,
@@ -47,7 +47,7 @@ absl::Status WriteFileAtomic(const Dir& dir, std::string_view path, std::string_
                              mode_t mode, Durable durable = Durable::kNow);
 
 // Makes `path` a symbolic link to `target`, and replaces a file or link of that name in one rename.
-// ALREADY_EXISTS for a directory. Durable and crash-safe as WriteFileAtomic().
+// ALREADY_EXISTS for a directory. Durable and crash-safe like WriteFileAtomic().
 absl::Status ReplaceLink(const Dir& dir, std::string_view path, const std::string& target);
 
 }  // namespace cachewarm::fs

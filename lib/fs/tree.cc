@@ -25,7 +25,7 @@ struct CloseDir {
 };
 
 absl::Status LimitExceeded(const WalkLimits& limits, const std::string& path) {
-  return absl::ResourceExhaustedError(fmt::format("{}: more than {} entries or {} levels below",
+  return absl::ResourceExhaustedError(fmt::format("{}: contains more than {} entries or {} levels",
                                                   path.empty() ? "." : path, limits.entries_max,
                                                   limits.depth_max));
 }
@@ -33,8 +33,8 @@ absl::Status LimitExceeded(const WalkLimits& limits, const std::string& path) {
 // Returns the names in an open directory, in byte order. RESOURCE_EXHAUSTED above `names_max`.
 absl::StatusOr<std::vector<std::string>> NamesIn(int fd, int64_t names_max,
                                                  const std::string& path) {
-  // Open the directory a second time: closedir closes this descriptor, and its read position is not
-  // shared with `fd`.
+  // Open the directory again: closedir will close the descriptor, and the read position of `fd`
+  // must not change.
   Fd own(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!own.ok()) {
     return ErrnoStatus(errno, path);
@@ -68,8 +68,8 @@ Fd OpenChild(int fd, const std::string& name) {
   return Fd(::openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// True if the error shows that another process removed or replaced the name during the walk, which
-// the walk does not report.
+// True if the error shows that another process removed or replaced the name during the walk. The
+// walk skips such names without an error.
 bool IsVanished(int error) {
   return error == ENOENT || error == ENOTDIR || error == ELOOP;
 }

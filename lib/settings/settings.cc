@@ -52,7 +52,7 @@ absl::StatusOr<Arguments> SplitArguments(const Table& table,
       *request->asked = true;
     } else if (setting == nullptr && flag != kConfigFlag) {
       return absl::InvalidArgumentError(
-          fmt::format("unknown argument \"{}\"; --help lists those that exist", argument));
+          fmt::format("unknown argument \"{}\"; --help lists all arguments", argument));
     } else if (equals != std::string::npos) {
       out.values[flag] = argument.substr(equals + 1);
     } else if (setting != nullptr && setting->is_switch) {
@@ -98,14 +98,15 @@ class FileReader {
     const Setting* setting = key.empty() ? nullptr : Find(table_.settings, &Setting::key, key);
     if (setting == nullptr) {
       return absl::InvalidArgumentError(
-          fmt::format("{}: unknown key \"{}\"; --help lists those that exist", path_, key));
+          fmt::format("{}: unknown key \"{}\"; --help lists all keys", path_, key));
     }
     const bool is_list = setting->is_list && value.is_array() && value.size() <= kListMax &&
                          std::all_of(value.begin(), value.end(),
                                      [](const codec::Json& item) { return item.is_string(); });
     if (value.is_structured() && !is_list) {
-      return absl::InvalidArgumentError(fmt::format("{}: {}: must be one plain value{}", path_, key,
-                                                    setting->is_list ? " or a list of texts" : ""));
+      return absl::InvalidArgumentError(
+          fmt::format("{}: {}: must be one plain value{}", path_, key,
+                      setting->is_list ? " or a list of strings" : ""));
     }
     if (is_list) {
       values_[key] = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), ","));
@@ -176,7 +177,7 @@ std::string Indented(std::string_view text) {
 
 std::string HelpText(const Table& table) {
   std::string text =
-      fmt::format("{}\n\nA flag beats its environment variable, which beats the file.\n\n",
+      fmt::format("{}\n\nA flag overrides its environment variable, which overrides the file.\n\n",
                   table.purpose) +
       fmt::format("  {}=FILE\n      YAML file with the keys named below ({})\n", kConfigFlag,
                   kConfigEnvironment);

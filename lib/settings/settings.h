@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 
-// Settings of a program in the cluster, from flags, environment variables and one YAML file. Pure:
-// outside inputs are arguments.
+// Reads the settings of the operator and the agent from flags, environment variables and one YAML
+// file. Pure: the caller passes all inputs (struct Sources).
 namespace cachewarm::settings {
 
 // The sources of settings.
@@ -42,11 +42,11 @@ struct Setting {
   std::string_view fallback;  // the default as shown by --help
   Setter set;
   std::string_view help;
-  bool is_switch = false;  // the flag may stand without a value and then means "true"
+  bool is_switch = false;  // a flag without a value means "true"
   bool is_list = false;    // "a,b" in flags and variables; in the file also a list
 };
 
-// A flag without a value that requests something else than the usual work of the program.
+// A flag without a value that makes the program do something other than its usual work.
 struct Request {
   std::string_view flag;
   std::string_view help;
@@ -59,7 +59,7 @@ struct Table {
   std::string_view purpose;       // beginning of the text of --help, with the usage
   std::vector<Setting> settings;  // in the order of --help
   std::vector<Request> requests;
-  // Keys that belong to another program which reads the same file: accepted and ignored.
+  // Keys of another program that reads the same file: accepted and ignored.
   std::vector<std::string_view> foreign_keys;
 };
 
@@ -67,9 +67,10 @@ struct Table {
 std::string HelpText(const Table& table);
 
 // Applies all given settings: a flag overrides its environment variable, which overrides the file
-// named by --config or CACHEWARM_CONFIG. A key without a value counts as not given. Returns the
-// text to print for --help and --version, with nothing applied. Errors: INVALID_ARGUMENT names an
-// unknown flag or key or a wrong value, with the remedy; otherwise the error of `read_file`.
+// named by --config or CACHEWARM_CONFIG. A key without a value counts as not given. For --help and
+// --version, applies nothing and returns the text to print; otherwise returns nullopt. Errors:
+// INVALID_ARGUMENT names an unknown flag or key or a wrong value, with the remedy; otherwise the
+// error of `read_file`.
 absl::StatusOr<std::optional<std::string>> Read(const Table& table, const Sources& sources);
 
 }  // namespace cachewarm::settings

@@ -29,7 +29,7 @@ Setter Name(std::string& to, const NameRule& rule) {
                       });
     if (!fits) {
       return absl::InvalidArgumentError(
-          fmt::format("\"{}\" is not the name of {}", name, rule.what));
+          fmt::format("\"{}\" is not a valid name of {}", name, rule.what));
     }
     to = name;
     return absl::OkStatus();

@@ -10,8 +10,8 @@
 #include "lib/base/status.h"
 #include "lib/settings/settings.h"
 
-// Setters for the types of values that settings have. Each rejects a value of another form with
-// INVALID_ARGUMENT that quotes the value. The variable must outlive the setter.
+// Setters for the value types of settings. Each rejects an invalid value with INVALID_ARGUMENT,
+// which quotes the value. The variable must outlive the setter.
 namespace cachewarm::settings {
 
 absl::StatusOr<int64_t> WholeNumber(std::string_view value, int64_t min, int64_t max);
@@ -20,7 +20,7 @@ Setter Text(std::string& to);
 Setter Boolean(bool& to);  // true or false
 // Accepts an absolute path without "..", at most 1024 bytes; drops a trailing slash.
 Setter AbsolutePath(std::string& to);
-// Accepts ADDRESS:PORT, [V6ADDRESS]:PORT, or :PORT for every address.
+// Accepts ADDRESS:PORT, [V6ADDRESS]:PORT, or :PORT for every IPv4 address.
 Setter Listen(std::string& address, uint16_t& port);
 // Accept the name of a Kubernetes object, described by `what` ("a namespace"): a DNS-1123 label (63
 // bytes) or subdomain (253 bytes, with dots).
