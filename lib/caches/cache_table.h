@@ -15,22 +15,25 @@ namespace cachewarm::caches {
 // Returns the names of the presets, which are the cache kinds that cachewarm knows:
 // "torchinductor", "triton", ..., in the order of docs/reference/caches.md.
 const std::vector<std::string>& PresetNames();
-// INVALID_ARGUMENT if `name` is no preset. The message quotes `name` and lists the presets; the
-// caller adds the field's name and what to do.
+// Returns INVALID_ARGUMENT if `name` is not a preset. The message quotes `name` and lists the
+// presets; the caller adds the name of the field and the remedy.
 absl::Status CheckPresetName(std::string_view name);
 
 struct CacheKind;
 
-// The caches of one warmup: the variables that point engines below api::kMountPath, and the rules
-// that classify each file. Immutable after Make; thread-safe.
+// The caches of one warmup: the environment variables that make engines write their caches below
+// api::kMountPath, and the rules that classify the files there. Immutable after Make; thread-safe.
 class CacheTable {
  public:
   // Validates spec.caches and builds its table; an empty list selects every preset. An entry with
-  // `env` is a custom cache. Its name is [a-z0-9-]{1,40} and not a preset's; no other cache
-  // sets its env; its path (default: the name) overlaps no other cache's; it has at most 32 globs
-  // of printable ASCII ("*" within a directory, "**" across directories, "?" one character; none
-  // means "**"). All entries together take at most 8 KiB.
-  // INVALID_ARGUMENT names the field ("spec.caches[2].env: ...").
+  // `env` defines a custom cache:
+  //   name     [a-z0-9-]{1,40}, not the name of a preset
+  //   env      not set by any other cache
+  //   path     does not overlap the path of another cache; default: the name
+  //   include  at most 32 globs of printable ASCII ("*" within a directory, "**" across
+  //            directories, "?" one character); empty: "**"
+  // All entries together take at most 8 KiB when encoded. INVALID_ARGUMENT names the field
+  // ("spec.caches[2].env: ...").
   static absl::StatusOr<CacheTable> Make(const std::vector<api::CacheChoice>& entries);
   // Returns the table with every preset and no custom cache.
   static const CacheTable& AllPresets();
@@ -40,12 +43,13 @@ class CacheTable {
   // Returns the properties of the file `path`, relative to a generation's root.
   Placement Classify(std::string_view path) const;
   // Returns the first component of each cache's path, sorted. The agent creates these directories
-  // in every generation, because an engine that runs as another user could not.
+  // in every generation, because an engine that runs as another user may not be allowed to.
   std::vector<std::string> Directories() const;
 
-  // Returns the paths of `present` (all files of a generation) that a capture takes, if the engine
-  // used the files `used`: the used files that are captured at all, the other files of their units,
-  // and files marked `always`. Keeps the order of `present`.
+  // Selects the files to capture. `present` lists all files of a generation, `used` those that the
+  // engine read or wrote. Returns the used files, the files marked `always`, and all files that
+  // must travel together with one of these (Placement::unit). Never returns a file that its cache
+  // excludes. Keeps the order of `present`.
   std::vector<std::string> SelectUsed(const std::vector<std::string>& present,
                                       const std::set<std::string, std::less<>>& used) const;
 

@@ -12,8 +12,8 @@ namespace {
 // Longer times are ignored: no compile takes a day.
 constexpr int64_t kCompileNsMax = int64_t{86'400} * 1'000'000'000;
 
-// The suffix that the names of all three attributes share, so that one scan finds them, and their
-// prefixes.
+// All three attribute names end with kNameEnd, so one scan finds them; their prefixes distinguish
+// them.
 constexpr std::string_view kNameEnd = "_time_taken_ns\x94";
 constexpr std::string_view kGraph = "\x8c\x0e";
 constexpr std::string_view kForward =

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-// For use inside lib/caches only: the part of ELF (gABI 4.1) that shows whether a file is
+// Internal to lib/caches. Parses the part of an ELF file (gABI 4.1) that shows whether the file is
 // truncated.
 namespace cachewarm::caches {
 
@@ -26,17 +26,18 @@ struct ElfHeader {
   uint32_t sections = 0;
   uint32_t section_size = 0;
 
-  // Return the offset after the last byte of the table; UINT64_MAX on overflow, 0 without a table.
+  // Return the file offset just past the last byte of the table: 0 if the file has no such table,
+  // UINT64_MAX on overflow.
   uint64_t sections_end() const;
   uint64_t segments_end() const;
 };
 
-// Parses `head`, the first kElfHeaderMax bytes of a file (all of a shorter one). Returns nullopt if
-// they hold no complete ELF header of a known class and byte order.
+// Parses `head`: the first kElfHeaderMax bytes of a file, or the whole file if it is shorter.
+// Returns nullopt if `head` is not a complete ELF header of a known class and byte order.
 std::optional<ElfHeader> ParseElfHeader(std::string_view head);
 
-// Returns the offset after the last byte that segment `index` occupies in the file; UINT64_MAX if
-// the table is truncated or the sum overflows.
+// Returns the file offset just past the last byte of segment `index`. `table` holds the program
+// headers. Returns UINT64_MAX if `table` is truncated or the sum overflows.
 uint64_t SegmentEnd(const ElfHeader& elf, std::string_view table, uint32_t index);
 
 }  // namespace cachewarm::caches

@@ -23,8 +23,8 @@ bool MustNotBeEmpty(const Placement& placement, std::string_view path) {
          path.ends_with(".py");
 }
 
-// DATA_LOSS if a segment ends beyond the end of the file. The loader maps every segment, and access
-// to a page beyond the end raises SIGBUS.
+// Returns DATA_LOSS if a segment ends beyond the end of the file. The loader maps every segment,
+// and access to a page beyond the end raises SIGBUS.
 absl::Status CheckSegments(const ElfHeader& elf, uint64_t size, std::string_view path,
                            const ReadAt& read) {
   const uint64_t bytes = uint64_t{elf.segments} * elf.segment_size;
@@ -36,7 +36,8 @@ absl::Status CheckSegments(const ElfHeader& elf, uint64_t size, std::string_view
     const uint64_t end = SegmentEnd(elf, table, i);
     if (end > size) {
       return absl::DataLossError(fmt::format(
-          "{}: truncated ELF file: segment {} ends at {}, the file at {}", path, i, end, size));
+          "{}: truncated ELF file: segment {} ends at byte {}, but the file has {} bytes", path, i,
+          end, size));
     }
   }
   return absl::OkStatus();
@@ -46,7 +47,8 @@ absl::Status CheckElf(std::string_view path, uint64_t size, const ReadAt& read) 
   CW_ASSIGN_OR_RETURN(const std::string head, read(0, kElfHeaderMax));
   const std::optional<ElfHeader> elf = ParseElfHeader(head);
   if (!elf.has_value() && !path.ends_with(".so")) {
-    // Not an ELF file: CuPy writes a hash before its cubins; some compilers emit bitcode.
+    // Not an ELF file, but valid: CuPy writes a hash before its cubins, and some compilers emit
+    // bitcode.
     return absl::OkStatus();
   }
   if (!elf.has_value()) {
@@ -55,7 +57,8 @@ absl::Status CheckElf(std::string_view path, uint64_t size, const ReadAt& read) 
   for (const uint64_t end : {elf->sections_end(), elf->segments_end()}) {
     if (end > size) {
       return absl::DataLossError(fmt::format(
-          "{}: truncated ELF file: its tables end at {}, the file at {}", path, end, size));
+          "{}: truncated ELF file: its tables end at byte {}, but the file has {} bytes", path, end,
+          size));
     }
   }
   return CheckSegments(*elf, size, path, read);

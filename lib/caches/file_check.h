@@ -16,10 +16,11 @@ namespace cachewarm::caches {
 // A function that returns the bytes [offset, offset + size) of a file, fewer only at its end.
 using ReadAt = std::function<absl::StatusOr<std::string>(uint64_t offset, size_t size)>;
 
-// Checks that the file cannot crash an engine that reads it. DATA_LOSS with the reason for an empty
-// shared object, output module or index entry, and for an ELF file that ends before its section
-// table or one of its segments ends: every later start would crash. Reads at most 64 KiB. Other
-// errors are those of `read`.
+// Checks that the file cannot crash an engine that reads it. Returns DATA_LOSS, with the reason,
+// for two kinds of files:
+//   an empty file of a type that is never empty: index entry, shared object or Python module
+//   a truncated ELF file: shorter than its header, its tables or its segments declare
+// Reads the ELF header and at most 64 KiB of program headers. Other errors are those of `read`.
 absl::Status CheckWhole(const Placement& placement, std::string_view path, uint64_t size,
                         const ReadAt& read);
 
@@ -27,18 +28,20 @@ absl::Status CheckWhole(const Placement& placement, std::string_view path, uint6
 // nullopt for other files.
 std::optional<std::string> CubinArchitecture(std::string_view head);
 
-// Compile times that an Inductor, AOTAutograd or vLLM entry stores about itself. They are sums over
-// parallel compiles, without tracing, so they may exceed the elapsed time.
+// Compile times that an Inductor, AOTAutograd or vLLM entry stores about itself. Parallel compiles
+// are added up, so the sum may exceed the elapsed time. Tracing is not included.
 struct StoredCompileTime {
   int64_t graph_ns = 0;     // _time_taken_ns
   int64_t autograd_ns = 0;  // forward_time_taken_ns + backward_time_taken_ns; includes graph_ns
 
   StoredCompileTime& operator+=(const StoredCompileTime& other);
   StoredCompileTime& operator-=(const StoredCompileTime& other);
-  // Returns the time stored by AOTAutograd if there is one, otherwise that of the graphs.
+  // Returns the time stored by AOTAutograd, which includes the graphs; if there is none, the time
+  // of the graphs.
   double Seconds() const;
 };
-// Returns the sums of the pickled times in `bytes`, at most INT64_MAX. Never executes the pickle.
+// Finds the compile times in the pickled `bytes` and returns their sums, capped at INT64_MAX. Only
+// scans the bytes; never executes the pickle.
 StoredCompileTime FindCompileTime(std::string_view bytes);
 // Maximum length of one encoded time. To scan a file in chunks, overlap them by this many bytes and
 // subtract the matches inside the overlap.

@@ -30,7 +30,8 @@ bool IsDoubleStar(const Cursor& pattern) {
   return !pattern.ended() && pattern.component() == "**";
 }
 
-// Matches "*" and "?" within one component. Backtracking to the last star alone is sufficient.
+// Matches "*" and "?" within one component. After a mismatch it is sufficient to extend the last
+// "*".
 bool ComponentMatches(std::string_view pattern, std::string_view text) {
   size_t p = 0;
   size_t t = 0;
@@ -61,8 +62,8 @@ bool ComponentMatches(std::string_view pattern, std::string_view text) {
 bool GlobMatches(std::string_view pattern, std::string_view path) {
   Cursor want(pattern);
   Cursor have(path);
-  // For backtracking: the pattern after the last "**", and below it the end of the path components
-  // that this "**" matches so far.
+  // For backtracking: `star` is the pattern after the last "**"; `resume` is the end of the path
+  // components that this "**" matches so far.
   std::optional<Cursor> star;
   Cursor resume = have;
   while (!have.ended()) {

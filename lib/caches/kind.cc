@@ -22,7 +22,7 @@ bool IsTemporary(std::string_view name) {
          name.starts_with(".nfs");
 }
 
-// Returns the first `count` components of `path`; empty if it has fewer directories.
+// Returns the first `count` components of `path`; empty if no other component follows them.
 std::string_view Leading(std::string_view path, int count) {
   size_t end = 0;
   for (int i = 0; i < count; ++i) {

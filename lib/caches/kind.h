@@ -7,8 +7,8 @@
 
 #include "lib/caches/placement.h"
 
-// For use inside lib/caches and its tests only: the description of one cache kind. Each kind is a
-// file in kinds/ and a row in kinds/table.inc; no other place names it.
+// Internal to lib/caches and its tests: the description of one kind of cache. To add a kind, add a
+// file to kinds/ and a row to kinds/table.inc.
 namespace cachewarm::caches {
 
 // An environment variable that makes the engine use a directory below the mount.
@@ -18,14 +18,15 @@ struct EnvRow {
   std::string_view value = "@";
 };
 
-// Says which part of a path is the name of its unit (Placement::unit).
+// Selects the part of a path that names the unit of the file: the group of files that must travel
+// together (Placement::unit).
 struct UnitRule {
-  int components = 0;  // number of leading path components; 0: no unit
+  int components = 0;  // number of leading path components; 0: the file has no unit
   bool stem = false;   // the unit is the directory and the file name up to its first "."
 };
 
-// Properties, as in Placement, of the files that match `glob` (relative to the kind's directory).
-// The first matching row applies; files that match no row are not captured.
+// Properties (see Placement) of the files that match `glob`, which is relative to the directory of
+// the kind. The first matching row applies; files that match no row are not captured.
 struct FileRow {
   std::string_view glob;
   Role role = Role::kContent;
@@ -39,8 +40,8 @@ struct FileRow {
   UnitRule unit = {};
 };
 
-// A directory of this kind that holds files of another kind. With `silent` the entries in it do not
-// count as hit or miss, because the engine writes them again when it loads them.
+// A directory of this kind that holds files of another kind. With `silent`, the entries in it count
+// neither as hit nor as miss, because the engine writes them again whenever it loads them.
 struct NestedRow {
   std::string_view directory;  // glob with as many path components as the directory
   std::string_view kind;
@@ -49,8 +50,9 @@ struct NestedRow {
 
 struct CacheKind {
   std::string_view name;
-  std::string_view path;  // one component below the mount
-  // Directories that the engine appends to `path`; `files` are relative to them.
+  std::string_view path;  // directory below the mount; one component
+  // Directories that the engine itself appends to `path`; the globs of `files` are relative to
+  // them.
   std::string_view root = {};
   std::vector<EnvRow> env;
   std::vector<NestedRow> nested;
@@ -63,20 +65,21 @@ const std::vector<CacheKind>& AllKinds();
 // Returns nullptr if no kind has that name.
 const CacheKind* FindKind(std::string_view name);
 
-// Returns the reason to skip the file `path` that applies in every kind, found by the components of
-// the path: locks, temporary files, logs and private files. Returns Skip::kNo for other files.
+// Applies the rules that are common to all kinds: skips locks, temporary files, logs and private
+// files, which it recognizes by the components of `path`. Returns Skip::kNo for other files.
 Skip CommonSkip(std::string_view path);
 
-// Returns the properties of the file `path`, relative to the kind's directory. `prefix` is put
-// before the name of its unit.
+// Returns the properties of the file `path`, relative to the kind's directory. `prefix` is
+// prepended to Placement::unit.
 Placement ClassifyInKind(const CacheKind& kind, std::string_view path, std::string_view prefix);
 
-// Returns the rows for modules that ninja builds, one directory each: a row for the object, which
-// an engine opens to find the module, and one for the files beside it. ninja compares the mtimes of
-// objects, sources and its own log to the nanosecond, and rewrites files in place.
+// Returns the rows for modules that ninja builds, each in its own directory. `objects` matches the
+// object, which an engine opens to find the module; `rest` matches the files beside it. All are
+// writable and keep their mtimes: ninja rewrites files in place and compares the mtimes of objects,
+// sources and its own log to the nanosecond.
 std::vector<FileRow> NinjaRows(std::string_view objects, std::string_view rest, UnitRule module);
 
-// TorchInductorKind(), TritonKind(), ...: one function per row of the table.
+// Declares one function per row of the table: TorchInductorKind(), TritonKind(), ...
 #define CW_CACHE_KIND(name) CacheKind name##Kind();
 #include "lib/caches/kinds/table.inc"
 #undef CW_CACHE_KIND

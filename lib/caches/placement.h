@@ -6,20 +6,20 @@
 
 namespace cachewarm::caches {
 
-// The purpose of a file for its engine, which gives its file events their meaning
+// The purpose of a file for its engine. It decides what a file event means
 // (docs/design/0003-file-events.md).
 enum class Role {
-  kIndex,        // a read is a hit of that entry; a write means that it was compiled
-  kNative,       // host machine code; its creation is a rebuild
-  kProbeMarker,  // marker that shows that the native file beside it only probes the compiler
+  kIndex,        // cache entry: a read is a hit, a write means that it was compiled
+  kNative,       // host machine code; its creation means that it was built again
+  kProbeMarker,  // marks the native file beside it as a mere test of the compiler
   kOutput,       // other result of a compile
-  kContent,      // other captured file; its events are neither hit nor miss
+  kContent,      // other captured file; its events count neither as hit nor as miss
 };
 
 // The reason why a file is not captured.
 enum class Skip {
   kNo,            // it is captured
-  kUnknownCache,  // below no cache of the table
+  kUnknownCache,  // not in the directory of a known cache
   kNotAllowed,    // not on the allow list of its cache
   kLock,
   kTemporary,
@@ -31,23 +31,23 @@ enum class Skip {
 // Returns a name for logs and messages: "lock", "temporary", ...
 std::string_view SkipName(Skip skip);
 
-// The properties of a file that its path alone decides. The path is relative to the generation's
+// The properties of a file, derived from its path alone. The path is relative to the generation's
 // root, which pods mount at /var/cache/cachewarm.
 struct Placement {
   Skip skip = Skip::kUnknownCache;
   std::string cache;  // name of the preset or custom cache; empty if unknown
   Role role = Role::kContent;
   bool native = false;      // host machine code, which binds the bundle to one CPU class
-  bool keep_mtime = false;  // the engine compares nanosecond mtimes; other files are packed with 0
+  bool keep_mtime = false;  // packed with its mtime, which the engine compares; others get 0
   bool writable = false;    // mode 0666 in a generation, because the engine rewrites it in place
   bool hard_link = false;   // may share its inode with another generation
   bool in_place = false;    // written under its final name: incomplete while a writer has it open
-  bool always = false;      // captured without an event that shows its use (engines only stat it)
-  // True if an event that a directory was renamed into place means a finished compile (DeepGEMM,
-  // TileLang). False where directories are also unpacked on a hit (Triton below Inductor).
+  bool always = false;      // captured even if no event shows its use: engines only stat it
+  // True if a directory that is renamed into place means a finished compile (DeepGEMM, TileLang).
+  // False if the engine also renames directories on a hit (Triton below Inductor).
   bool directory_is_write = false;
-  // Files of one unit are captured together or not at all: without each other they are useless or
-  // crash the engine.
+  // Name of the unit: a group of files that are captured together or not at all, because without
+  // each other they are useless or crash the engine. Empty: the file has no unit.
   std::string unit;
 
   bool carried() const { return skip == Skip::kNo; }

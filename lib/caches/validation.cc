@@ -17,8 +17,8 @@ namespace {
 constexpr size_t kNameMax = 40;
 constexpr size_t kEnvMax = 128;
 constexpr size_t kCachePathMax = 128;
-// A NodeCache holds the entries of 64 warmups beside their bundles and the agent's status; etcd
-// accepts objects of 1.5 MiB.
+// Limits the entries so that a NodeCache fits into the 1.5 MiB that etcd accepts: it holds the
+// entries of 64 warmups, their bundles and the status of the agent.
 constexpr size_t kEncodedBytesMax = 8U << 10U;
 constexpr size_t kBytesPerGlob = 3;     // quotes and comma
 constexpr size_t kBytesPerCache = 150;  // field names, and the API server's managedFields
@@ -71,16 +71,16 @@ bool Overlap(std::string_view a, std::string_view b) {
          (longer.size() == shorter.size() || longer[shorter.size()] == '/');
 }
 
-// True for variables that decide more than the directory of a cache: a pod in which they point
-// below the mount would not work.
+// True for variables that affect more than the directory of one cache: a pod would break if they
+// pointed below the mount.
 bool IsReserved(std::string_view env) {
   static constexpr std::string_view kReserved[] = {
       "HOME", "PATH", "PYTHONPATH", "USER", "LD_PRELOAD", "LD_LIBRARY_PATH", "PWD", "SHELL"};
   return std::find(std::begin(kReserved), std::end(kReserved), env) != std::end(kReserved);
 }
 
-// Accepts printable ASCII that JSON needs no escape for: Go's encoder writes <, >, & and control
-// characters as six bytes.
+// Accepts printable ASCII that JSON encodes as one byte each: Go's encoder writes <, >, & and
+// control characters as six bytes.
 bool IsGlob(std::string_view text) {
   return !text.empty() && text.size() <= api::json::kGlobBytes && text.front() != '/' &&
          std::all_of(text.begin(), text.end(), [](char c) {
@@ -121,14 +121,14 @@ absl::Status CheckCustomCache(size_t index, const api::CacheChoice& entry) {
   if (!IsEnvName(entry.env) || IsReserved(entry.env)) {
     return InvalidField(
         index, ".env",
-        "expected the name of a variable that sets nothing but the directory of this cache "
-        "(not HOME, PATH, LD_PRELOAD and the like)");
+        "expected a variable that sets only the directory of this cache (not HOME, PATH, "
+        "LD_PRELOAD or similar)");
   }
   if (!IsCachePath(entry.path)) {
     return InvalidField(
         index, ".path",
         fmt::format("expected a relative path of A-Z, a-z, 0-9, ., _ and -, at most {} "
-                    "bytes, without empty components and none that begin with a dot",
+                    "bytes; no component may be empty or begin with a dot",
                     kCachePathMax));
   }
   return CheckGlobs(index, entry);
@@ -154,7 +154,7 @@ absl::Status CheckDisjoint(size_t index, const api::CacheChoice& entry,
     if (other.name == entry.name || other.env == entry.env || Overlap(other.path, entry.path)) {
       return InvalidField(
           index, "",
-          fmt::format("has the name or env of the cache {}, or overlaps its path; change that",
+          fmt::format("has the name or env of the cache {}, or overlaps its path; use others",
                       other.name));
     }
   }
@@ -172,8 +172,8 @@ absl::Status CheckEncodedSize(const std::vector<api::CacheChoice>& entries) {
   return bytes <= kEncodedBytesMax
              ? absl::OkStatus()
              : absl::InvalidArgumentError(fmt::format(
-                   "spec.caches: {} bytes in a NodeCache exceed the limit of {}; use fewer "
-                   "and wider patterns",
+                   "spec.caches: {} bytes in a NodeCache exceed the limit of {}; use fewer or "
+                   "shorter patterns",
                    bytes, kEncodedBytesMax));
 }
 
@@ -198,7 +198,8 @@ absl::StatusOr<CacheTable> CacheTable::Make(const std::vector<api::CacheChoice>&
             fmt::format("{}; remove it, or define it with env, path and include", Message(known)));
       }
       if (!entry.path.empty() || !entry.include.empty()) {
-        return InvalidField(i, "", "path and include need env; a preset defines them itself");
+        return InvalidField(i, "",
+                            "path and include require env; to select a preset, set only name");
       }
       const CacheKind* kind = FindKind(entry.name);
       if (std::find(table.kinds_.begin(), table.kinds_.end(), kind) == table.kinds_.end()) {

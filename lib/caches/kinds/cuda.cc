@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA driver's JIT cache: private format, updated in place, ignored by other driver versions.
+// JIT cache of the CUDA driver. Its format is private, its files are updated in place, and other
+// driver versions ignore them.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CuPy (cupy/cuda/compiler.py): flat "<hash>.cubin" files, renamed into place.
+// CuPy (cupy/cuda/compiler.py) writes flat "<hash>.cubin" files and renames them into place.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

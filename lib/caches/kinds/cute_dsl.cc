@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUTLASS CuTe DSL: MLIR modules.
+// CUTLASS CuTe DSL caches compiled MLIR modules.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeepGEMM (csrc/jit): a kernel's directory is staged in tmp/ and renamed into place. A missing
-// source or cubin fails an assertion that ends the process, so a directory is one unit.
+// DeepGEMM (csrc/jit) stages the directory of a kernel in tmp/ and renames it into place. A missing
+// source or cubin fails an assertion that ends the process, so all files of a directory must travel
+// together (a unit).
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

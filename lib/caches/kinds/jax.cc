@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JAX persistent compilation cache (jax/_src/lru_cache.py): flat "<module>-<64 hex>-cache" files,
-// written in place, never overwritten. An executable may hold host code of the CPU that compiled
-// it.
+// written in place, never overwritten. An executable may contain host code for the CPU on which it
+// was compiled.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

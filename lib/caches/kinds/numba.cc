@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numba: index (.nbi) and code (.nbc) of one function, renamed into place. The key holds the host
-// CPU. Some versions compare the mtime of the Python source in the index; none reads the index's
-// own mtime.
+// Numba writes an index (.nbi) and code (.nbc) for each function and renames them into place. Its
+// key contains the host CPU. Some versions compare the mtime of the Python source, which the index
+// stores; no version reads the mtime of the index file.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

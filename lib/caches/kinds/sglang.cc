@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SGLang (since 2026) makes other compilers cache below SGLANG_CACHE_DIR unless their own variables
-// are set. With every preset selected only SGLang's autotune results are here; with this preset
-// alone all caches are.
+// SGLang (since 2026) makes other compilers write their caches below SGLANG_CACHE_DIR unless their
+// own variables are set. With every preset selected, the directory contains only SGLang's autotune
+// results; with this preset alone, it contains all caches.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TileLang: <version>/<platform>/kernels/<sha256>/, staged in .staging/ and renamed into place.
+// TileLang stages each kernel in .staging/ and renames it to
+// <version>/<platform>/kernels/<sha256>/.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch.utils.cpp_extension: modules built by ninja in <name>/. A killed process leaves its "lock"
-// file behind, and every later start would wait for it: the file is never captured.
+// torch.utils.cpp_extension: modules built by ninja in <name>/. The "lock" file is never captured:
+// a killed process leaves it behind, and every later start would wait for it.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

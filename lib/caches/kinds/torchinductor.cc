@@ -8,15 +8,16 @@ namespace cachewarm::caches {
 CacheKind TorchInductorKind() {
   return {.name = "torchinductor",
           .path = "inductor",
-          // Inductor writes its precompiled header outside the directory: docs/design/0002.
+          // Disabled, because Inductor writes the precompiled header outside its cache directory
+          // (docs/design/0002-inductor-precompiled-header.md).
           .env = {{"TORCHINDUCTOR_CACHE_DIR"}, {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0"}},
           .nested = {{"triton/*", "triton"}},
           .files = {
               {.glob = "fxgraph/*/*/*", .role = Role::kIndex, .unit = {.components = 3}},
               {.glob = "aotautograd/*/*", .role = Role::kIndex, .unit = {.components = 2}},
-              // g++ writes shared objects under their final name. Later starts only stat the shared
-              // object that probes the compiler and the marker beside it, so both are always
-              // captured.
+              // g++ writes shared objects under their final name. Inductor builds one of them only
+              // to test the compiler. Later starts only stat that one and its marker (.load_ok), so
+              // both are always captured: the marker by `always`, the object as part of its unit.
               {.glob = "*/c*.so.load_ok",
                .role = Role::kProbeMarker,
                .in_place = true,
@@ -39,7 +40,7 @@ CacheKind TorchInductorKind() {
               {.glob = "*/*.best_config", .role = Role::kOutput},
               {.glob = "*/*.cubin", .role = Role::kOutput, .in_place = true},
               {.glob = "*/*.hsaco", .role = Role::kOutput, .in_place = true},
-              // Autotune timings, rewritten as a whole.
+              // Autotune timings; the engine rewrites the whole file.
               {.glob = "cache/*", .writable = true, .in_place = true},
           }};
 }

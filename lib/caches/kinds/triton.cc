@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Triton 3.x (triton/runtime/cache.py): one directory per key. A group file stores the absolute
 // paths of its members, and all of them must exist. Therefore every pod mounts the cache at the
-// same path, and a directory is one unit. Launcher modules are built without -march and their key
-// holds the architecture, so they do not bind a bundle to a CPU class (triton/runtime/build.py).
+// same path, and all files of a directory must travel together (a unit). Launcher modules do not
+// bind a bundle to a CPU class: they are built without -march, and their key contains the
+// architecture (triton/runtime/build.py).
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

@@ -13,7 +13,8 @@ CacheKind VllmKind() {
       .name = "vllm",
       .path = "vllm",
       .env = {{"VLLM_CACHE_ROOT"}},
-      // Loading an artifact writes its Inductor entries again, also on a hit: they are silent.
+      // Whenever vLLM loads an artifact, also on a hit, it writes the Inductor entries of the
+      // artifact again. These entries are therefore silent: they count neither as hit nor as miss.
       .nested = {{"torch_compile_cache/torch_aot_compile/*/inductor_cache", "torchinductor", true},
                  {"torch_compile_cache/torch_aot_compile/*/triton_cache", "triton", true},
                  {"torch_compile_cache/*/*/*/inductor_cache", "torchinductor", true},
