@@ -18,8 +18,8 @@ struct Selection {
   bool native = false;                         // a file holds host code of one CPU class
   std::vector<std::string> gpu_architectures;  // sorted, each once
   caches::StoredCompileTime compile_time;
-  // "path: reason" of each truncated file. These files, and the other files of their units, are not
-  // in `files`.
+  // "path: reason" of each truncated file. `files` contains neither these files nor the files that
+  // must travel together with them (Placement::unit).
   std::vector<std::string> truncated;
 };
 
@@ -30,8 +30,8 @@ struct SelectionInput {
   int threads = bundle::DefaultThreads();
 };
 
-// Returns the files of `files` that are not truncated, nor in a unit with a truncated file. Reads
-// every file. ABORTED if a file was removed or changed since it was listed.
+// Reads every file of `files` and drops the truncated ones, together with all files of the same
+// unit (Placement::unit). Returns ABORTED if a file was removed or changed since it was listed.
 absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const SelectionInput& input);
 
 }  // namespace cachewarm::capture

@@ -38,8 +38,8 @@ class StableSource final : public bundle::Source {
   }
 
  private:
-  // Checks that the file is unchanged. Called with the last byte, not at the end of the file: a
-  // reader that knows the size does not read beyond it.
+  // Checks that the file is unchanged. Called when the last byte has been read, not when a read
+  // returns 0: a reader that knows the size does not read further.
   absl::Status CheckStill() {
     CW_ASSIGN_OR_RETURN(const fs::FileStat now, fs::StatFile(file_));
     if (offset_ != expected_.bytes || !IsUnchanged(expected_, now)) {
@@ -63,8 +63,8 @@ class StableSource final : public bundle::Source {
 }  // namespace
 
 absl::Status CheckNoWriter(const fs::Fd& file, const std::string& path) {
-  // The kernel signals this process if the file is opened for writing while the lease is held.
-  // SIGURG is ignored by default; SIGIO would end the process.
+  // The kernel signals this process if the file is opened for writing while the lease is held. Use
+  // SIGURG, which is ignored by default; SIGIO would end the process.
   if (::fcntl(file.get(), F_SETSIG, SIGURG) != 0 || ::fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) {
     const int error = errno;
     switch (error) {
@@ -73,11 +73,12 @@ absl::Status CheckNoWriter(const fs::Fd& file, const std::string& path) {
       case EACCES:
       case EPERM:
         return absl::PermissionDeniedError(fmt::format(
-            "{}: cannot verify that it has no writers: the agent needs CAP_LEASE", path));
+            "{}: cannot check whether a process is writing it: grant the agent CAP_LEASE", path));
       case EINVAL:
       case ENOLCK:
         return absl::FailedPreconditionError(fmt::format(
-            "{}: the file system has no leases: put the root directory on a local disk", path));
+            "{}: the file system does not support leases: put the root directory on a local disk",
+            path));
       default:
         return fs::ErrnoStatus(error, path);
     }

@@ -13,11 +13,12 @@
 namespace cachewarm::capture {
 
 // Checks that no process has the file open for writing, by taking a read lease (fcntl(2),
-// F_SETLEASE) and releasing it at once. ABORTED if a process has it open. PERMISSION_DENIED without
-// CAP_LEASE for a file of another owner, FAILED_PRECONDITION on a file system without leases.
+// F_SETLEASE) and releasing it at once. Errors: ABORTED if a process has it open for writing;
+// PERMISSION_DENIED if the file has another owner and the agent lacks CAP_LEASE;
+// FAILED_PRECONDITION if the file system has no leases.
 absl::Status CheckNoWriter(const fs::Fd& file, const std::string& path);
 
-// True if device, inode, size, mtime and ctime are equal: then the content is equal, too, unless a
+// True if device, inode, size, mtime and ctime are equal. Then the content is equal too, unless a
 // process is writing at this moment.
 bool IsUnchanged(const fs::FileStat& before, const fs::FileStat& after);
 
@@ -29,10 +30,9 @@ struct StableOpen {
   bool detect_writers = true;                          // also call CheckNoWriter()
 };
 
-// Opens a file that compilers may write at any time, and detects changes: before the first byte and
-// with the last one it compares the file with `expected` and, if `detect_writers`, calls
-// CheckNoWriter(). A difference is ABORTED, returned by this call or by the read that reaches the
-// end.
+// Opens a file that compilers may write at any time. Checks at the open, and again with the read of
+// the last byte, that the file still matches `expected` and, if `detect_writers`, that no process
+// has it open for writing. If a check fails, this call or that read returns ABORTED.
 absl::StatusOr<std::unique_ptr<bundle::Source>> OpenStable(const StableOpen& open);
 
 }  // namespace cachewarm::capture

@@ -27,7 +27,7 @@ absl::StatusOr<TreeListing> ListTree(const fs::Dir& tree, const caches::CacheTab
     }
     return fs::WalkNext::kContinue;
   }));
-  // A walk is ordered by directory, which differs from the order of whole paths ("a.b" and "a/b").
+  // Sort, because the walk orders by directory and not by whole paths ("a.b" sorts before "a/b").
   std::sort(listing.files.begin(), listing.files.end(),
             [](const TreeFile& a, const TreeFile& b) { return a.path < b.path; });
   return listing;

@@ -24,9 +24,10 @@ struct TreeListing {
   std::map<std::string, int64_t> left_behind;  // number of files that are not captured, by reason
 };
 
-// Lists the files of a tree that `table` allows. `tree` is the root of a generation
-// ("inductor/...", "triton/..." below it). Links and special files are not captured; `left_behind`
-// counts them, too. RESOURCE_EXHAUSTED if the tree has more than 1,000,000 names or 64 levels.
+// Lists the files of a tree that `table` allows in a bundle. `tree` is the root of a generation
+// ("inductor/...", "triton/..." below it). Links and special files are never captured;
+// `left_behind` counts them too. RESOURCE_EXHAUSTED if the tree has more than 1,000,000 names or 64
+// levels.
 absl::StatusOr<TreeListing> ListTree(const fs::Dir& tree, const caches::CacheTable& table);
 
 }  // namespace cachewarm::capture
