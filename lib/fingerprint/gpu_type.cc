@@ -46,7 +46,8 @@ Parts PartsOf(const GpuDevice& device) {
   if (parts.name.starts_with(fmt::format("{}-", kVendor))) {
     parts.name.erase(0, kVendor.size() + 1);
   }
-  // GPU feature discovery marks time slicing and single-strategy MIG in the product label.
+  // Remove the suffixes by which GPU feature discovery marks time slicing and single-strategy MIG
+  // in the product label.
   if (constexpr std::string_view kShared = "-shared"; parts.name.ends_with(kShared)) {
     parts.name.resize(parts.name.size() - kShared.size());
   }

@@ -23,14 +23,14 @@ inline constexpr int kDevicesMax = 1024;  // per node
 inline constexpr std::string_view kCpuOnly = "cpu";
 
 // Returns "nvidia/h100-80gb-hbm3/sm_90" or "nvidia/h100-80gb-hbm3/sm_90/mig-1g.10gb". The name is
-// lower case, at most 63 bytes, without vendor and without a "-SHARED" or "-MIG-<profile>" suffix
-// (which gives the profile if `mig_profile` is empty); runs of characters outside [a-z0-9.+-]
-// become "-".
+// the product name in lower case, at most 63 bytes, without the vendor and without a suffix
+// "-SHARED" or "-MIG-<profile>"; runs of characters outside [a-z0-9.+-] become "-". If
+// `mig_profile` is empty, the profile comes from the suffix.
 std::string GpuTypeOf(const GpuDevice& device);
 
-// Returns the GPU type of a node: kCpuOnly without devices. If the devices differ, it names every
-// kind of device once ("nvidia/a100-pcie-40gb+h100-pcie/sm_80+sm_90"): only nodes with an equal mix
-// share a bundle.
+// Returns the GPU type of a node; kCpuOnly if it has no device. If the devices differ, the type
+// names every kind of device once ("nvidia/a100-pcie-40gb+h100-pcie/sm_80+sm_90"), so only nodes
+// with an equal mix share a bundle.
 std::string GpuTypeOf(const std::vector<GpuDevice>& devices);
 
 // True for "cpu" and for texts of the form that GpuTypeOf returns, at most 253 bytes.

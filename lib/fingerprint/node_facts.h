@@ -18,7 +18,7 @@ struct NodeFacts {
   std::string cpu_class;
   std::string driver_version;  // empty without a GPU
   int device_count = 0;        // devices (with MIG: instances) of the whole node, not of a pod
-  CpuFacts cpu;                // empty if only the class was declared
+  CpuFacts cpu;                // empty if --node-facts declares only cpuClass
   std::string gpu_source;      // "nvml", "cuda", "none" or "file"
   std::string cpu_source;      // "proc" or "file"
 
@@ -41,10 +41,10 @@ struct DeclaredFacts {
 //   deviceCount: 8
 //   cpuClass: x86-64-v3/intel-6-85/0123abcd  or   cpu: {architecture: x86_64, vendor: intel,
 //                                                       family: "6", model: "85", flags: [avx2]}
-// INVALID_ARGUMENT names the field: it is unknown or malformed, or excluded by another field.
+// INVALID_ARGUMENT names a field that is unknown, malformed or in conflict with another field.
 absl::StatusOr<DeclaredFacts> ParseDeclaredFacts(std::string_view text);
 
-// Returns the declared facts, and the probed ones where none are declared.
+// Returns `probed`, with the declared facts in place of the probed ones.
 NodeFacts Combine(const DeclaredFacts& declared, const NodeFacts& probed);
 
 // Encodes {"gpuType","cpuClass","driverVersion","deviceCount","cpu":{...},"gpuSource","cpuSource"}
