@@ -74,7 +74,7 @@ std::vector<settings::Setting> SettingsOf(Config& config) {
        .fallback = "false",
        .set = settings::Boolean(config.fresh_nodes_tainted),
        .help = "set if every node joins with the startup taint cachewarm.io/warming; pods are then "
-               "injected even while no node fits them",
+               "injected even while no suitable node exists",
        .is_switch = true},
   };
 }

@@ -27,19 +27,20 @@ namespace {
 
 constexpr std::string_view kLeaseName = "cachewarm-operator";
 constexpr std::string_view kReportingController = "cachewarm.io/operator";
-constexpr Duration kSyncLogInterval{
-    60'000};  // interval of the log line while stores are not synced
+// Interval of the warning that stores have not synced yet.
+constexpr Duration kSyncLogInterval{60'000};
 // Wait briefly for the warmup list: without it only pod annotations are known, and a long hold that
 // is not annotated yet would be released too early.
 constexpr Duration kWarmupListWait{2'000};
-// Time that a replica gets to sync all stores before it joins the election anyway. Thus a replica
-// that may list every kind is elected first. No longer than the Lease of a dead leader lasts.
+// Maximum time that a replica waits for its stores to sync before it joins the election. Because of
+// this wait, a replica that may list every kind is elected before one that may not. Not longer than
+// the Lease of a dead leader lasts.
 constexpr Duration kSyncHeadStart{15'000};
-// Maximum retry interval of the held-pod controller after errors of the API server: short, because
-// nothing but a retry releases such a pod.
+// Maximum retry interval of the held-pod controller after errors of the API server. It is short
+// because only a retry releases the pod.
 constexpr Duration kHeldRetry{2'000};
-// Time until kubelet reports the replica as not ready. Readiness probe in manifests/operator.yaml:
-// three failures, 5 s apart.
+// Time until kubelet reports the replica as not ready: the readiness probe in
+// manifests/operator.yaml fails three times, 5 s apart.
 constexpr Duration kUnreadyDelay{17'000};
 constexpr Duration kWarmupRetry{30'000};
 
@@ -187,7 +188,8 @@ absl::Status Daemon::Run(std::stop_token stop) {
   CW_RETURN_IF_ERROR(parts_.registry.status());
   CW_ASSIGN_OR_RETURN(const std::unique_ptr<http::Server> server, Serve());
   port_ = server->port();
-  // Stops the reflectors after `stop`, and also when this function returns for another reason.
+  // Stops the reflectors, the webhook and the held-pod controller when `stop` is requested, and
+  // also when the election ends for another reason.
   std::stop_source reflector_stop;
   const std::stop_callback forward(stop, [&] { reflector_stop.request_stop(); });
   components_->cluster.Start(reflector_stop.get_token());

@@ -33,27 +33,29 @@ struct DaemonDependencies {
   const Metrics& metrics;
 };
 
-// Composition root of the operator. Starts server, reflectors, held-pod controller, leader election
-// and the leader's controllers, in this order; stops them in reverse. The held-pod controller needs
-// only the pod and warmup stores; the leader's controllers need all stores. Single use.
+// Composition root of the operator. Starts the HTTP server, the reflectors, the webhook, the
+// held-pod controller, leader election and the leader's controllers, in this order. The held-pod
+// controller needs only the pod and warmup stores; the leader's controllers need all stores. Run()
+// may be called once.
 class Daemon {
  public:
   Daemon(const Config& config, const DaemonDependencies& parts);
   ~Daemon();
 
-  // Blocks until `stop` (returns OK) or a fatal error (port in use, Lease lost). The process then
-  // exits, so that the next leader starts from the state in the API server.
+  // Runs until `stop`, then returns OK; returns the error if the port is in use or the Lease was
+  // lost. After an error the process must exit, so that the next leader starts from the state in
+  // the API server.
   absl::Status Run(std::stop_token stop);
 
   // Port of /metrics, /healthz and /readyz; 0 until Run() listens.
   uint16_t port() const { return port_.load(); }
-  // Returns why the daemon is not ready, as readable text; "" if it is ready. It becomes ready once
-  // all stores are synced and the webhook, if installed, is served. While it stops, it is not
-  // ready.
+  // Returns why the daemon is not ready, as readable text; "" if it is ready. The daemon becomes
+  // ready once all stores are synced and the webhook, if installed, is served. It is not ready
+  // while stopping.
   std::string WhyNotReady() const;
   bool IsReady() const { return WhyNotReady().empty(); }
-  // Returns the time that Run() may take after `stop`: process::kStopWithin plus the webhook's
-  // drain delay while it is served.
+  // Returns the time that Run() may take after `stop`: process::kStopWithin plus, while the webhook
+  // is served, the webhook's drain delay.
   Duration StopLimit() const;
 
  private:
@@ -65,11 +67,14 @@ class Daemon {
   // Blocks until the stores that the held-pod controller needs have synced; returns false after
   // `stop`.
   bool AwaitHeldPodStores(std::stop_token stop);
-  // If the webhook is served, blocks until kubelet has seen that this replica is not ready.
+  // If the webhook is served, blocks until kubelet has reported this replica as not ready, so that
+  // API servers stop calling it. Returns at once after `stop`, because Kubernetes removes the
+  // endpoint of a terminating pod.
   void AwaitEndpointRemoval(std::stop_token stop);
   void RunHeldPodController(std::stop_token stop);
-  // Discards the keys of the leader's queues until RunLeaderControllers(), because nothing
-  // processes them on a standby. A new leader queues every object.
+  // Starts threads that discard the keys in the queues of the leader's controllers, because nothing
+  // processes these keys on a standby. RunLeaderControllers() ends the threads and queues every
+  // object again.
   void DiscardKeys();
   absl::Status RunElection(std::stop_token stop);
   void Lead(std::stop_token stop);
@@ -86,8 +91,9 @@ class Daemon {
   std::atomic<bool> stopping_{false};
 };
 
-// Returns a client for the API server of `config` that reports to `metrics`. `http` receives the
-// HTTP client that the returned client uses. All references must outlive the returned client.
+// Returns a client for the API server in `config` that counts its requests in `metrics`. Sets
+// `http` to the HTTP client that the returned client uses. All references must outlive the returned
+// client.
 absl::StatusOr<std::unique_ptr<kube::Client>> ConnectToCluster(const Config& config,
                                                                const Clock& clock, Random random,
                                                                const Metrics& metrics,

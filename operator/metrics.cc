@@ -19,7 +19,7 @@ metrics::Counter& ApiRequests(metrics::Registry& registry) {
 metrics::Histogram& ApiSeconds(metrics::Registry& registry) {
   return registry.NewHistogram(
       {.name = "cachewarm_api_request_seconds",
-       .help = "Time to the response; for a watch, to the response headers.",
+       .help = "Time from an API request to its response; for a watch, to the response headers.",
        .labels = {"verb"}},
       metrics::SecondsBuckets());
 }
@@ -60,7 +60,7 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
       .saved_seconds = registry.NewCounter(
           {.name = "cachewarm_saved_seconds_total",
            .help =
-               "Seconds saved by pods that started faster than the cold median, less time held.",
+               "Seconds saved by pods that started faster than the cold median, minus time held.",
            .labels = of_type}),
       .lost_seconds = registry.NewCounter({.name = "cachewarm_lost_seconds_total",
                                            .help = "Seconds lost by pods that started slower than "
@@ -72,7 +72,7 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
                                  .labels = {"namespace", "warmup"}},
                                 metrics::SecondsBuckets()),
       .builds = registry.NewCounter({.name = "cachewarm_builds_total",
-                                     .help = "Elected, captured and failed builds, by reason.",
+                                     .help = "Captured and failed builds, by reason.",
                                      .labels = {"namespace", "warmup", "gpu_type", "reason"}}),
       .build_seconds = registry.NewHistogram(
           {.name = "cachewarm_build_seconds",
@@ -82,10 +82,10 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
       .gate_releases = registry.NewCounter({.name = "cachewarm_gate_releases_total",
                                             .help = "Held pods that were released, by reason.",
                                             .labels = {"namespace", "warmup", "reason"}}),
-      .nodes_waiting =
-          registry.NewGauge({.name = "cachewarm_nodes_waiting",
-                             .help = "Nodes waiting for a fetch slot for a bundle of the warmup.",
-                             .labels = {"namespace", "warmup"}}),
+      .nodes_waiting = registry.NewGauge(
+          {.name = "cachewarm_nodes_waiting",
+           .help = "Nodes that wait for a fetch slot to fetch a bundle of the warmup.",
+           .labels = {"namespace", "warmup"}}),
       .startup_taints =
           registry.NewCounter({.name = "cachewarm_startup_taints_removed_total",
                                .help = "Startup taints removed from nodes, by reason.",

@@ -8,31 +8,31 @@
 
 namespace cachewarm::op {
 
-// All metrics of the operator. The comments name the labels. Handles live as long as the registry
-// and are thread-safe. Counters of starts and savings increase only after the status with the same
-// counts was written (operator/apply), so that a new leader does not count a start twice.
+// All metrics of the operator. The references are valid as long as the registry, and the metrics
+// are thread-safe. Counters of starts and savings increase only after a status with the same counts
+// was written (operator/apply), so that a new leader does not count a start twice.
 struct Metrics {
-  metrics::Counter& pod_starts;           // namespace, warmup, gpu_type, result
-  metrics::Counter& saved_seconds;        // namespace, warmup, gpu_type
-  metrics::Counter& lost_seconds;         // namespace, warmup, gpu_type
-  metrics::Histogram& hold_seconds;       // namespace, warmup
-  metrics::Counter& builds;               // namespace, warmup, gpu_type, reason
-  metrics::Histogram& build_seconds;      // namespace, warmup, gpu_type
-  metrics::Counter& gate_releases;        // namespace, warmup, reason: see CountRelease()
-  metrics::Gauge& nodes_waiting;          // namespace, warmup
-  metrics::Counter& startup_taints;       // reason
-  metrics::Counter& admission_dry_runs;   // result
-  metrics::Counter& reconciles;           // controller, result
-  metrics::Histogram& reconcile_seconds;  // controller
-  metrics::Counter& api_requests;         // verb, resource, code
-  metrics::Histogram& api_seconds;        // verb
-  metrics::Gauge& admission;              // mode: 1 if that mode (policy, webhook) is installed
-  metrics::Counter& webhook_requests;     // result
+  metrics::Counter& pod_starts;           // labels: namespace, warmup, gpu_type, result
+  metrics::Counter& saved_seconds;        // labels: namespace, warmup, gpu_type
+  metrics::Counter& lost_seconds;         // labels: namespace, warmup, gpu_type
+  metrics::Histogram& hold_seconds;       // labels: namespace, warmup
+  metrics::Counter& builds;               // labels: namespace, warmup, gpu_type, reason
+  metrics::Histogram& build_seconds;      // labels: namespace, warmup, gpu_type
+  metrics::Counter& gate_releases;        // labels: namespace, warmup, reason; see CountRelease()
+  metrics::Gauge& nodes_waiting;          // labels: namespace, warmup
+  metrics::Counter& startup_taints;       // labels: reason
+  metrics::Counter& admission_dry_runs;   // labels: result
+  metrics::Counter& reconciles;           // labels: controller, result
+  metrics::Histogram& reconcile_seconds;  // labels: controller
+  metrics::Counter& api_requests;         // labels: verb, resource, code
+  metrics::Histogram& api_seconds;        // labels: verb
+  metrics::Gauge& admission;              // label: mode (policy, webhook); 1 if installed
+  metrics::Counter& webhook_requests;     // labels: result
   metrics::Histogram& webhook_seconds;    // no labels
   metrics::Gauge& leader;                 // no labels: 1 if this replica is the leader
 
-  // Counts one removed gate. `warmup` is "" if the operator does not know the warmup: anybody may
-  // write any name on a pod, and each name would be a new series.
+  // Counts one removed gate. `warmup` must be "" if the operator does not know the warmup: anyone
+  // may write any warmup name on a pod, and each name would create a new series.
   void CountRelease(const std::string& ns, const std::string& warmup, std::string_view reason,
                     double held_seconds) const;
   // Removes the series of the deleted warmup `ns`/`warmup`.

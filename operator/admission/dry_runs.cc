@@ -12,9 +12,9 @@
 namespace cachewarm::admission {
 namespace {
 
-// Parts of the messages of errors that are caused by the cluster's state or the operator's
-// permissions, not by the pod (apiserver pkg/admission, plugin/pkg/admission/resourcequota,
-// authorizer).
+// Substrings of error messages that are caused by the cluster's state or the operator's
+// permissions, not by the pod. Sources: apiserver pkg/admission, plugin/pkg/admission/resourcequota
+// and authorizer.
 constexpr std::array<std::string_view, 6> kInconclusive = {
     "exceeded quota",         "does not support dry run", "failed calling webhook",
     "cannot create resource", "is being terminated",      "only with dryRun"};

@@ -19,8 +19,8 @@ namespace cachewarm::admission {
 // operator and an unreachable server are kUnknown.
 plan::DryRunResult Classify(const absl::Status& status);
 
-// Creates pods with dryRun=All, unmodified and injected, and keeps the last result of each warmup.
-// State is in memory only: a new leader repeats the dry runs. Thread-safe.
+// Creates two pods with dryRun=All, one unmodified and one injected, and keeps the last result of
+// each warmup. State is in memory only: a new leader repeats the dry runs. Thread-safe.
 class DryRuns {
  public:
   // `client` and `clock` must outlive this object.
@@ -35,8 +35,8 @@ class DryRuns {
   plan::AdmissionDryRun Run(const std::string& warmup_uid, const std::string& ns,
                             const plan::DryRunRequest& request, std::stop_token stop);
 
-  // Repeats the last request of the warmup, at most once per `interval`; to be called when the API
-  // server seems to reject the warmup's pods. Returns nullopt if it is too early or there was no
+  // Repeats the last request of the warmup, at most once per `interval`. Call when the API server
+  // seems to reject the warmup's pods. Returns nullopt if `interval` has not passed or there was no
   // request.
   std::optional<plan::AdmissionDryRun> Rerun(const std::string& warmup_uid, const std::string& ns,
                                              Duration interval, std::stop_token stop);

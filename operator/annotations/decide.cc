@@ -52,8 +52,8 @@ bool IsOwned(const AnnotationRequest& request) {
   return !request.uid.empty() && owner.uid == request.uid;
 }
 
-// True if the owner was a deleted workload of the same name. The garbage collector removes such a
-// CacheWarmup.
+// True if the CacheWarmup belongs to a deleted workload of the same name. The garbage collector
+// deletes such a CacheWarmup.
 bool IsOrphan(const AnnotationRequest& request) {
   const kube::Owner owner = kube::ControllerOf(*request.present);
   return owner.kind == request.kind && owner.name == request.name && owner.uid != request.uid;
@@ -101,8 +101,8 @@ Note Warning(std::string_view reason, std::string text) {
   return {.is_warning = true, .reason = reason, .text = std::move(text)};
 }
 
-// Creates the CacheWarmup without the overrides from annotations. Fields written by a create stay
-// when a later apply omits them, so an apply adds the overrides right afterwards.
+// Creates the CacheWarmup without the spec fields from annotations; the apply that follows adds
+// them. If the create wrote these fields, an apply that omits them later could not remove them.
 Decision Create(const AnnotationRequest& request) {
   if (!request.served_by.empty()) {
     if (!HasWarmAnnotation(request)) {
@@ -177,7 +177,8 @@ Decision MarkForRemoval(const AnnotationRequest& request) {
 
 // Removes the CacheWarmup of a workload that no longer requests one, after the grace period.
 Decision Remove(const AnnotationRequest& request) {
-  // A CacheWarmup without this annotation belongs to a user, even if the workload owns it.
+  // A CacheWarmup without kRequestedSpecAnnotation was created by a user, so it is not deleted even
+  // if the workload owns it.
   if (request.present == nullptr || !IsOwned(request) ||
       kube::TextAt(*request.present, {"metadata", "annotations", api::kRequestedSpecAnnotation})
           .empty()) {
@@ -185,7 +186,7 @@ Decision Remove(const AnnotationRequest& request) {
   }
   const std::string text = RemovalRequestedAt(*request.present);
   const auto since = ParseTime(text);
-  // Ignore timestamps in the future; we did not write them.
+  // Ignore a timestamp in the future: the operator did not write it.
   if (text.empty() || !since.ok() || *since > request.now) {
     return MarkForRemoval(request);
   }

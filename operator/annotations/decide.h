@@ -14,15 +14,15 @@
 // workload and its present CacheWarmup, returns one step.
 namespace cachewarm::annotations {
 
-// Time between the removal of the annotation and the deletion of the CacheWarmup. Owners of
-// workloads (Argo, Helm, controllers) may strip annotations and restore them.
+// Time between the removal of the annotation and the deletion of the CacheWarmup. Needed because
+// tools that manage workloads (Argo, Helm, controllers) may remove annotations and restore them.
 inline constexpr Duration kRemovalGrace{600'000};
 
 // One workload and its CacheWarmup at one moment. A set of standalone pods counts as one workload:
 // it has a `selector`, and its namespace owns the CacheWarmup.
 struct AnnotationRequest {
   WallTime now{};
-  std::string warmup;  // name of its CacheWarmup
+  std::string warmup;  // name of the CacheWarmup of this workload
   std::string api_version;
   std::string kind;
   std::string ns;
@@ -30,24 +30,26 @@ struct AnnotationRequest {
   std::string uid;
   std::map<std::string, std::string> selector;
   std::map<std::string, std::string> annotations;
-  bool accelerator = false;         // its pods request an accelerator
+  bool accelerator = false;         // the workload's pods request an accelerator
   bool namespace_opted_in = false;  // the namespace has the label cachewarm.io/warm=true
-  // Owned by another supported workload, or a builder Job: never gets its own CacheWarmup.
+  // The workload is owned by another supported workload, or is a builder Job. It never gets its own
+  // CacheWarmup.
   bool is_child = false;
-  bool ended = false;  // is being deleted, or is a finished Job: no CacheWarmup is created for it
+  // The workload is being deleted or is a finished Job. No CacheWarmup is created for it.
+  bool ended = false;
   // The CacheWarmup with the name `warmup`; null if none exists.
   const codec::Json* present = nullptr;
-  // A CacheWarmup for this workload that the operator did not create; empty if none exists.
+  // Name of another CacheWarmup that targets this workload; empty if none exists.
   std::string served_by;
   Duration grace = kRemovalGrace;  // see kRemovalGrace
 };
 
 enum class Step {
   kNothing,
-  kCreate,  // `object` is new; on ALREADY_EXISTS, decide again
+  kCreate,  // create `object`; on ALREADY_EXISTS, decide again
   kApply,   // server-side apply of `object`, field manager api::kAnnotationsManager
-  kPatch,   // `object` is a merge patch, bound to the resourceVersion of `present`
-  kDelete,  // bound to the resourceVersion of `present`
+  kPatch,   // merge patch `object`, which requires the resourceVersion of `present`
+  kDelete,  // delete `present` if its resourceVersion is unchanged
 };
 
 // An event for the workload.
@@ -60,18 +62,17 @@ struct Note {
 struct Decision {
   Step step = Step::kNothing;
   codec::Json object;
-  std::vector<Note> events;    // to be recorded once the step has succeeded
-  std::vector<Note> problems;  // problems that exist now; each is recorded when it first appears
+  std::vector<Note> events;    // record these after the step has succeeded
+  std::vector<Note> problems;  // present problems; record each when it first appears
   std::optional<Duration> requeue_after;
 };
 
-// Returns the next step. Deterministic. After finitely many steps that succeeded it returns
-// kNothing.
+// Returns the next step. Deterministic. Returns kNothing after a finite number of successful steps.
 //  - Creates a CacheWarmup only if the workload requests one and all its annotations are valid.
 //    While an annotation is invalid, an existing CacheWarmup keeps its spec.
 //  - Changes or deletes only a CacheWarmup that the workload owns (ownerReferences).
-//  - The annotation cachewarm.io/warm overrides the namespace's label. Any value but true and false
-//    changes nothing.
+//  - The annotation cachewarm.io/warm overrides the namespace's label. An annotation value other
+//    than true and false changes nothing.
 Decision Decide(const AnnotationRequest& request);
 
 }  // namespace cachewarm::annotations

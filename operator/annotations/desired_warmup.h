@@ -8,14 +8,14 @@
 
 namespace cachewarm::annotations {
 
-// Returns the CacheWarmup for `request`: `spec` (from its annotations) plus the workloadRef or
-// selector. Contains exactly the fields that the operator's field manager owns. `uid` binds the
-// apply to the present CacheWarmup; empty for a new one.
+// Returns the CacheWarmup for `request`, with `spec` (from the annotations) and the workloadRef or
+// selector. Contains exactly the fields that the operator's field manager owns. `uid` is the uid of
+// the present CacheWarmup, so that the apply changes no other; empty for a new one.
 codec::Json DesiredWarmup(const AnnotationRequest& request, const codec::Json& spec,
                           const std::string& uid);
 
-// True if `present` has the digest of `desired` in its annotation kRequestedSpecAnnotation, and
-// every field of spec still has the desired value. Additional fields and list entries belong to
+// True if the annotation kRequestedSpecAnnotation of `present` has the digest of `desired`, and
+// every field of the spec still has the desired value. Additional fields and list entries belong to
 // users and are ignored.
 bool IsUpToDate(const codec::Json& present, const codec::Json& desired);
 

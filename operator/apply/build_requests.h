@@ -19,9 +19,9 @@
 namespace cachewarm::apply {
 
 // Sends spec.compile.requests to the pods of builder Jobs and keeps the results until the plan has
-// read them. The requests for one pod are sent in order on one thread; there are as many threads as
-// running builder Jobs. State is in memory only: results are recorded in status.builders, and a new
-// leader sends only to pods without a recorded result. Thread-safe.
+// read them. Each pod has one thread, which sends its requests in order. State is in memory only:
+// results are recorded in status.builders, and a new leader sends only to pods without a recorded
+// result. Thread-safe.
 class BuildRequests {
  public:
   // Returns a client that speaks plain HTTP to `host`, follows no redirect, and limits the size of
@@ -42,19 +42,19 @@ class BuildRequests {
   BuildRequests(const BuildRequests&) = delete;
   BuildRequests& operator=(const BuildRequests&) = delete;
 
-  // Starts those requests of `desired` that were not started yet. Stops and forgets requests of
-  // this warmup that are no longer in `desired`.
+  // Starts the requests in `desired` that were not started yet. Stops and forgets requests of this
+  // warmup that are not in `desired` any more.
   void Update(const api::CacheWarmup& warmup,
               const std::vector<plan::DesiredBuildRequests>& desired);
 
-  // Stops and forgets the requests of deleted warmups with this name. `uid` is that of the present
-  // warmup, "" if none exists.
+  // Stops and forgets the requests of deleted warmups with this name. `uid` is the uid of the
+  // present warmup; "" if none exists.
   void StopOthers(const kube::ObjectName& name, const std::string& uid);
 
   // Returns the state of all started requests of the warmup.
   std::vector<plan::BuildRequestsState> States(const std::string& warmup_uid) const;
 
-  // Stops all requests and waits for their threads; called after the leadership was lost.
+  // Stops all requests and waits for their threads. Call after leadership was lost.
   void Stop();
 
  private:
@@ -68,8 +68,8 @@ class BuildRequests {
 
   using Sendings = std::map<std::string, std::unique_ptr<Sending>>;  // by pod uid
 
-  // Requests the stop of all sendings for which `is_over` returns true, and removes and returns
-  // them. Destroying the result joins the threads, so the caller must do that outside the lock.
+  // Removes and returns each Sending for which `is_over` returns true, after requesting its thread
+  // to stop. Destroy the result without holding the lock: its destructor joins the threads.
   Sendings Extract(const std::function<bool(const std::string&, const Sending&)>& is_over);
   void Send(const plan::DesiredBuildRequests& batch, const std::string& warmup,
             std::stop_token stop);
@@ -79,7 +79,7 @@ class BuildRequests {
   Sendings sendings_;
 };
 
-// Returns true for an IP literal that is not loopback, link-local, multicast or unspecified.
+// True if `ip` is an IP literal and not a loopback, link-local, multicast or unspecified address.
 // Without this check, anyone who can write a pod's status could direct the operator's requests to a
 // metadata server.
 bool IsPodAddress(const std::string& ip);

@@ -23,8 +23,9 @@ namespace {
 
 using codec::Json;
 
-// A plan that waits for a slow namespace occupies a worker thread: allow one such patch at a time,
-// with a short timeout. controllers::HeldPods waits longer for pods past their deadline.
+// While a plan waits for a patch in a slow namespace, it occupies a worker thread. Therefore only
+// one such patch is allowed at a time, with a short timeout. controllers::HeldPods waits longer for
+// pods past their deadline.
 constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = 1,
                                                              .limit = Duration(3'000)};
 
@@ -39,7 +40,7 @@ bool IsReplaced(kube::Client& client, const kube::ObjectName& name, const std::s
   return current.ok() ? kube::UidOf(*current) != uid : absl::IsNotFound(current.status());
 }
 
-// Returns the object of an event with the fields of an ObjectReference.
+// Converts `ref` to the object that kube::EventSink expects.
 kube::Object Regarding(const plan::ObjectRef& ref) {
   return std::make_shared<const Json>(
       Json{{"apiVersion", ref.api_version},
@@ -120,8 +121,8 @@ absl::StatusOr<ExecuteResult> Executor::Execute(const plan::Snapshot& snapshot,
     CW_RETURN_IF_ERROR(WriteStatus(snapshot, plan, stop));
     Count(snapshot, plan);
   }
-  // Events are recorded with the status: if a later step fails, the next plan no longer sees the
-  // transition.
+  // Record the events right after the status: if a later step fails, the next plan sees the new
+  // status and does not request the events again.
   for (const plan::EventRequest& request : plan.events) {
     RecordEvent(request);
   }
@@ -129,7 +130,7 @@ absl::StatusOr<ExecuteResult> Executor::Execute(const plan::Snapshot& snapshot,
     CW_RETURN_IF_ERROR(SetLabel(snapshot.warmup, *plan.set_inject_label, stop));
   }
   CW_ASSIGN_OR_RETURN(const size_t rejected_nodes, WriteNodes(snapshot, plan, stop));
-  // A patch rejected for one pod must not block the others.
+  // A failed annotation must not keep pods held: return its error last.
   const absl::StatusOr<size_t> rejected_annotations = Annotate(plan, stop);
   CW_ASSIGN_OR_RETURN(const size_t rejected_releases, Release(snapshot, plan, stop));
   CW_RETURN_IF_ERROR(ChangeJobs(snapshot, plan, stop));
@@ -235,7 +236,7 @@ absl::StatusOr<size_t> Executor::Annotate(const plan::Plan& plan, std::stop_toke
 }
 
 absl::Status Executor::AnnotateAny(const plan::PodAnnotation& request, std::stop_token stop) const {
-  // The uid in a patch is a precondition: a new pod with this name rejects the patch.
+  // The uid is a precondition: the API server rejects the patch for a new pod with this name.
   const Json patch = {
       {"metadata", {{"uid", request.uid}, {"annotations", {{request.key, request.value}}}}}};
   const kube::ObjectName name{request.ns, request.pod};
@@ -265,7 +266,7 @@ absl::StatusOr<size_t> Executor::Release(const plan::Snapshot& snapshot, const p
   Released released;
   const auto first = ReleaseAll(snapshot, all.first(builders), released, stop);
   const auto then = ReleaseAll(snapshot, all.subspan(builders), released, stop);
-  // Record events last; they compete with the patches for the API server.
+  // Record the events after all patches, because both use the capacity of the API server.
   for (const plan::GateRelease* release : released.releases) {
     RecordEvent(release->event);
   }

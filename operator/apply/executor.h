@@ -27,27 +27,29 @@ struct Dependencies {
   const op::Metrics& metrics;
   Log& log;
   JobRefusals& job_refusals;
-  // Maximum concurrent requests of all plans together: releases, NodeCaches, annotations. Each
-  // connection takes 0.1 MB.
+  // Maximum concurrent API requests, over all plans, that release pods or write NodeCaches or
+  // annotations. Each connection takes 0.1 MB.
   size_t width = 16;
 };
 
 // Result of a plan whose steps all succeeded.
 struct ExecuteResult {
-  size_t rejected =
-      0;  // requests rejected for single nodes and pods; a retry would be rejected too
+  // Requests for single nodes or pods that the API server rejected. It would reject a retry too.
+  size_t rejected = 0;
 };
 
-// Executes a Plan in the order of its members, but creates the Jobs last, so that a rejected Job
-// keeps no pod held. Makes no decisions. Thread-safe.
+// Executes the steps of a Plan in the order of its members, except that Jobs are created last, so
+// that a rejected Job does not delay the release of pods. Makes no decisions. Thread-safe.
 //
-// Writes the status first, on condition that no other writer changed it since the snapshot;
-// otherwise returns ABORTED and does nothing else. After a step that failed, skips the later steps
-// and returns the step's first error; within one step, tries everything. Treats a result that
-// already exists (a Job, a deleted pod, a removed gate) as success. A rejection for one node or pod
-// is no error: the rejections are counted and logged once per step. A rejected Job is recorded in
-// `job_refusals`. kube::SlowNamespaceLimiter limits the wait for slow webhooks on pod patches.
-// Updates the metrics of a step after it succeeded, and records a pod's event after its release.
+// Writes the status first. If another writer changed the warmup since the snapshot, returns ABORTED
+// and executes nothing else. After a failed step, skips the later steps and returns the step's
+// first error; an error of the annotations is returned only after the later steps. Within one step,
+// tries every request. An existing Job, a deleted pod and a removed gate count as success.
+//
+// The rejection of a request for one node or pod is not an error: each step counts its rejections
+// and logs them once. A rejected Job is recorded in `job_refusals`. kube::SlowNamespaceLimiter
+// limits the wait for slow webhooks on pod patches. Updates the metrics of a step after the step
+// succeeded, and records a pod's event after its release.
 class Executor {
  public:
   explicit Executor(Dependencies deps);
@@ -58,8 +60,8 @@ class Executor {
  private:
   struct Released;
 
-  // Calls `each` for all indices, with the concurrency that `slots_` allows. Returns the number of
-  // rejections, or the first other error.
+  // Calls `each` for every index below `count`, concurrently as far as `slots_` allows. Returns the
+  // number of rejected requests, or the first error that is not a rejection.
   absl::StatusOr<size_t> TryAll(size_t count, std::stop_token stop,
                                 const std::function<absl::Status(size_t)>& each) const;
   absl::Status WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
@@ -89,9 +91,10 @@ class Executor {
 // already gone.
 //
 // If the API server rejects a node preference (the pod's affinity changed meanwhile, or an
-// admission policy forbids it), releases the pod without the preference. If it rejects an exclusion
-// of unusable nodes, returns the error; the next plan decides again, and controllers::HeldPods
-// releases the pod past its deadline. Also returns the ABORTED and DEADLINE_EXCEEDED of `turns`.
+// admission policy forbids it), releases the pod without the preference. If the API server rejects
+// an exclusion of unusable nodes, returns the error: the next plan decides again, and
+// controllers::HeldPods releases the pod past its deadline. Also returns the errors ABORTED and
+// DEADLINE_EXCEEDED of `turns`.
 absl::StatusOr<bool> ReleaseGate(kube::Client& client, kube::SlowNamespaceLimiter& turns,
                                  const plan::GateRelease& release, std::stop_token stop);
 

@@ -11,10 +11,10 @@
 
 namespace cachewarm::apply {
 
-// Builder Jobs that the API server rejected. The cause is in the warmup (compile.overrides) or its
-// namespace (quota), so an immediate retry would fail too; the plan reports the message in the
-// status. An entry is removed once a Job of that name is created. State is in memory only: a new
-// leader tries again. Thread-safe.
+// Remembers builder Jobs that the API server rejected. The cause is in the warmup
+// (compile.overrides) or its namespace (quota), so an immediate retry would fail too; the plan
+// reports the message in the status. An entry is removed once a Job of that name is created. State
+// is in memory only: a new leader tries again. Thread-safe.
 class JobRefusals {
  public:
   void Record(const std::string& warmup_uid, const std::string& job, std::string message);

@@ -18,9 +18,10 @@ using codec::Json;
 
 // Maximum number of steps in one reconcile: a create, the apply that completes it, and one more.
 constexpr int kStepsAtOnce = 3;
-// Retry interval after a conflicting write; by then the store has the other write.
+// Retry interval after a conflict with another writer, whose change is in the store by then.
 constexpr Duration kConflictRetry{500};
-// Retry interval after a rejection by the API server, which a retry alone rarely changes.
+// Retry interval after the API server rejected a request. A retry rarely helps until a user changes
+// something.
 constexpr Duration kRejectedRetry{300'000};
 
 kube::WriteOptions AsAnnotationWriter() {
@@ -34,7 +35,7 @@ absl::StatusOr<kube::Outcome> AnnotationRequests::Reconcile(const std::string& k
   CW_ASSIGN_OR_RETURN(const observe::WorkloadKey parsed, observe::WorkloadKey::Parse(key));
   const auto subject = FindAnnotationSubject(cluster_, parsed);
   if (!subject.has_value()) {
-    // The garbage collector removes the CacheWarmup that the workload owned.
+    // Nothing to do: the garbage collector deletes the CacheWarmup that the workload owned.
     Forget(key);
     return kube::Outcome{};
   }

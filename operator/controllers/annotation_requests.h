@@ -20,9 +20,10 @@
 
 namespace cachewarm::controllers {
 
-// Creates, updates and removes the CacheWarmup requested by a workload's annotations or its
-// namespace's label, as annotations::Decide() returns. The key is an observe::WorkloadKey. Writes
-// only events to the workload; records each problem once while it lasts.
+// Creates, updates and deletes the CacheWarmup that a workload's annotations or its namespace's
+// label request; annotations::Decide() decides each step. The work queue key is an
+// observe::WorkloadKey. Never changes the workload itself. Records an event when a problem appears,
+// and no further one while the problem lasts.
 class AnnotationRequests {
  public:
   struct Dependencies {
@@ -45,7 +46,7 @@ class AnnotationRequests {
   absl::StatusOr<kube::Object> ExecuteStep(const annotations::Decision& decision,
                                            const kube::Object& present, std::stop_token stop);
   void RecordEvents(const kube::Object& regarding, const std::vector<annotations::Note>& notes);
-  // Records an event for each problem that was not recorded before.
+  // Records an event for each problem that the last call did not have.
   void RecordNewProblems(const kube::Object& regarding, const std::string& key,
                          const std::vector<annotations::Note>& problems);
   void Forget(const std::string& key);

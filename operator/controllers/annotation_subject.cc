@@ -35,8 +35,8 @@ bool HasEnded(const Json& job) {
          });
 }
 
-// Returns true if the workload's pod template requests an accelerator. Reads the template of a
-// Rollout from the Deployment that it refers to, if any.
+// True if the workload's pod template requests an accelerator. If a Rollout refers to a Deployment,
+// reads the template of the Deployment.
 bool RequestsAccelerator(const observe::ClusterCache& cluster, const Json& workload) {
   const std::string from = workloads::ShapeOf(workload).borrows_from;
   if (from.empty()) {

@@ -11,14 +11,14 @@
 
 namespace cachewarm::controllers {
 
-// Time that the CacheWarmup of standalone pods is kept while none of them exists, so that their
-// next run starts warm. Covers weekly jobs.
+// Time for which the CacheWarmup of standalone pods is kept after the last of these pods is gone,
+// so that the next run starts warm. Long enough for weekly jobs.
 inline constexpr Duration kStandaloneGrace{7 * 24 * 3'600'000LL};
-// Above this number of such CacheWarmups per namespace, they are kept only for
-// annotations::kRemovalGrace. Labels that differ with every run would otherwise fill the namespace.
+// If a namespace has more CacheWarmups of standalone pods than this, each is kept only for
+// annotations::kRemovalGrace. Otherwise labels that differ with every run would fill the namespace.
 inline constexpr size_t kStandaloneMany = 32;
-// Maximum number of such CacheWarmups per namespace. The admission policy evaluates each of them
-// for every new pod.
+// Maximum number of CacheWarmups of standalone pods in a namespace. Limited because the admission
+// policy evaluates each of them for every new pod.
 inline constexpr size_t kStandaloneMax = 64;
 
 // A workload, or a set of standalone pods, whose annotations are reconciled.
@@ -28,9 +28,9 @@ struct AnnotationSubject {
   std::vector<annotations::Note> problems;
 };
 
-// Returns the workload with this key. For a key with the kind Namespace, returns the standalone
-// pods (workloads::StandalonePodsOf) of the CacheWarmup in the key. Returns nullopt if the workload
-// does not exist; for standalone pods, if neither a pod nor the CacheWarmup exists.
+// Returns the workload with this key. If the key's kind is Namespace, returns the standalone pods
+// (workloads::StandalonePodsOf) of the CacheWarmup that the key names. Returns nullopt if the
+// workload does not exist, or if neither standalone pods nor their CacheWarmup exist.
 std::optional<AnnotationSubject> FindAnnotationSubject(const observe::ClusterCache& cluster,
                                                        const observe::WorkloadKey& key);
 

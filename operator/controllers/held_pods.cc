@@ -18,21 +18,23 @@
 namespace cachewarm::controllers {
 namespace {
 
-// Time after the deadline that the plan gets to release the pod first. Creation times have a
-// resolution of one second.
+// Time after the deadline during which the plan can release the pod first. More than one second,
+// the resolution of creation times.
 constexpr Duration kGrace{1500};
-// Time after the deadline in which a standby leaves the release to the leader; leaves time for the
-// standby's patch.
+// Time after the deadline during which a standby leaves the release to the leader. Short enough to
+// release the pod within 5 s of its deadline.
 constexpr Duration kStandbyGrace{3000};
-// Time until the store has the warmup, or its label, that caused a young pod to be held.
+// Time until the store has received the warmup, or its inject label, that caused a new pod to be
+// held. Until then a missing warmup or label does not mean that holding is disabled.
 constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
 constexpr Duration kSweepTimeout{5'000};
-// Last resort for releasing a pod, so wait as long as a webhook may take (30 s).
+// Wait for as long as a webhook may take (30 s), because no other component of the operator
+// releases these pods.
 constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = kHeldWorkers / 2,
                                                              .limit = Duration(30'000)};
-// Maximum age of cached budgets. A pod created after they were computed is released later by at
-// most this much.
+// Maximum age of `cached_budgets_`. A pod that was created after they were computed is released
+// later by at most this time.
 constexpr Duration kBudgetsTtl{500};
 // Default hold, used for pods whose warmup cannot be decoded.
 constexpr Duration kDefaultHold = std::chrono::seconds(api::GateSpec{}.max_hold_seconds);
@@ -81,7 +83,8 @@ void HeldPods::Sweep(std::stop_token stop) {
                         {{"pod", held[i]->name().ToString()}, {"err", Message(outcome.status())}});
     }
   });
-  deps_.log.Info("overdue held pods released", {{"heldPods", static_cast<int64_t>(held.size())}});
+  deps_.log.Info("held pods checked, overdue ones released",
+                 {{"heldPods", static_cast<int64_t>(held.size())}});
 }
 
 absl::StatusOr<kube::Outcome> HeldPods::Reconcile(const std::string& key, std::stop_token stop) {
@@ -130,8 +133,8 @@ WallTime HeldPods::DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmu
 }
 
 // Returns the hold deadlines of the warmup's pods. They are computed from all pods of the warmup,
-// because earlier holds consume the budget, and cached, because a burst would otherwise read all
-// pods once for each of them.
+// because the pods of a rollout share one hold budget. They are cached, because otherwise each pod
+// of a burst would read all pods.
 std::shared_ptr<const plan::HoldDeadlines> HeldPods::BudgetsOf(
     const api::CacheWarmup& warmup) const {
   const std::string key = warmup.ns + "/" + warmup.name;

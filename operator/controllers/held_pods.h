@@ -22,9 +22,9 @@
 
 namespace cachewarm::controllers {
 
-// Pods reconciled concurrently. A hanging patch occupies a worker thread, so there are more threads
-// than patches need. An idle thread costs 10 kB; more of them would take CPU from the API server
-// during a burst. Slow namespaces (kube::SlowNamespaceLimiter) get half of them.
+// Number of worker threads. A hanging patch occupies a thread, so there are more threads than
+// normal patches need. An idle thread costs 10 kB. More threads would slow the API server down
+// during a burst. Slow namespaces (kube::SlowNamespaceLimiter) get half of the threads.
 inline constexpr int kHeldWorkers = 8;
 
 // Decision on one held pod.
@@ -33,22 +33,22 @@ struct HeldDecision {
   std::optional<Duration> wait;  // if held: time until the next evaluation
 };
 
-// Evaluates a held pod on the leader. Pure. `warmup` is null if no warmup has the name on the pod.
-// `deadline` is the plan's deadline (operator/plan/gates/hold_deadline.h) plus some grace, so that
-// the plan, while it works, releases the pod first.
+// Evaluates a held pod on the leader. Pure. `warmup` is null if the warmup that the pod names does
+// not exist. `deadline` is the plan's deadline (operator/plan/gates/hold_deadline.h) plus a grace
+// period, during which a working plan releases the pod first.
 HeldDecision EvaluateHeldPod(const api::Pod& pod, const api::CacheWarmup* warmup, WallTime now,
                              WallTime deadline);
 
-// Evaluates a held pod on a standby. Pure. Only the deadline counts, plus some grace so that a
-// leader releases first. A standby must release too: the Lease of a killed leader can outlast any
-// hold.
+// Evaluates a held pod on a standby. Pure. Considers only the deadline, plus a grace period during
+// which a working leader releases the pod first. A standby must release pods too, because the Lease
+// of a killed leader can outlast any hold.
 HeldDecision EvaluateOverduePod(const api::Pod& pod, WallTime now, WallTime deadline);
 
-// Releases held pods independently of planning: pods whose warmup is gone, paused or suspended, or
-// whose deadline has passed. Thus no failure of planning or of a status write can hold a pod for
-// ever. Runs on every replica. Needs only the pod store synced; until the warmup store has synced,
-// and on a standby, decides by the pod's own annotations. The key is the pod's "ns/name".
-// Thread-safe.
+// Releases held pods independently of planning: pods whose warmup is gone, paused or suspended, and
+// pods whose deadline has passed. Therefore no failure to plan or to write a status can hold a pod
+// for ever. Runs on every replica. Requires only that the pod store has synced. Until the warmup
+// store has synced, uses the deadline from the pod's own annotations. A standby considers only the
+// deadline. The work queue key is the pod's "ns/name". Thread-safe.
 class HeldPods {
  public:
   struct Dependencies {

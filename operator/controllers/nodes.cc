@@ -98,8 +98,8 @@ absl::StatusOr<bool> Nodes::RemoveTaints(const api::Node& node, std::string_view
       deps_.client.Do(kube::JsonPatch(kube::kNodes, {.name = node.meta.name},
                                       render::StartupTaintPatch(node), AsOperator()),
                       stop);
-  // A "test" operation of the patch failed: the taints changed, and the store does not have the
-  // change yet.
+  // The node is gone, or a "test" operation of the patch failed because the taints changed and the
+  // store does not have the change yet.
   if (absl::IsInvalidArgument(answer.status()) || absl::IsAborted(answer.status()) ||
       absl::IsNotFound(answer.status())) {
     return false;

@@ -15,15 +15,15 @@
 namespace cachewarm::controllers {
 namespace {
 
-// After a write to a warmup, the store has an older version of it for a while: retry interval, and
-// the time after which the store counts as current in any case.
+// Retry interval while the store does not have the operator's last write to the warmup.
 constexpr Duration kStaleRetry{25};
+// Time after a write at which the store counts as current in any case.
 constexpr Duration kStaleAtMost{5000};
-// Interval at which dry runs are repeated while a workload lacks pods: the API server may be
-// rejecting them.
+// Interval at which dry runs are repeated while a workload has fewer pods than it should, because
+// the API server may be rejecting its pods.
 constexpr Duration kDryRunInterval{15'000};
-// Retry interval after rejections for single nodes or pods, which last until a user changes
-// something.
+// Retry interval after the API server rejected requests for single nodes or pods. A rejection lasts
+// until a user changes something.
 constexpr Duration kRejectedRetry{30'000};
 
 std::string_view ResultName(const plan::AdmissionDryRun& result) {
@@ -41,8 +41,8 @@ std::string_view ResultName(const plan::AdmissionDryRun& result) {
   return "unknown";
 }
 
-// Returns the sum over all bundles, so a node that waits for several bundles counts once per
-// bundle.
+// Returns the number of waiting nodes, summed over all bundles: a node that waits for several
+// bundles counts once for each.
 double NodesWaiting(const api::WarmupStatus& status) {
   double sum = 0;
   for (const api::BundleStatus& bundle : status.bundles) {
@@ -151,7 +151,8 @@ absl::StatusOr<kube::Outcome> Warmups::CleanUp(const kube::ObjectName& name,
   const bool is_gone = live_uid.empty();
   if (is_gone) {
     deps_.metrics.Forget(name.ns, name.name);
-    // Pods may be held for the deleted warmup even if no NodeCache lists it.
+    // Execute a plan in any case: pods may be held for the deleted warmup even if no NodeCache
+    // lists it.
     if (uids.empty()) {
       uids.emplace_back();
     }

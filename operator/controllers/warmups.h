@@ -19,11 +19,12 @@
 
 namespace cachewarm::controllers {
 
-// Observes, plans and applies one warmup. The key is its "ns/name"; a deleted warmup is reconciled
-// until nothing of it is left. A rejection for one node or pod is retried after 30 s and does not
-// affect the rest of the warmup. Between calls it keeps two things: its last write to each warmup,
-// so that it does not plan again before the informer's store shows that write; and each warmup's
-// uid, so that it can clear what other components hold for a warmup that was deleted or replaced.
+// Reconciles CacheWarmups: observes, plans and applies one warmup per call. The work queue key is
+// "ns/name". Reconciles a deleted warmup until no NodeCache lists it any more. If the API server
+// rejects a request for one node or pod, continues with the rest of the warmup and retries later.
+// Remembers the last write to each warmup, so that it does not plan again before the informer's
+// store has that write. Remembers the uid of each warmup, so that it can clear the state that other
+// components keep for a warmup that was deleted or replaced.
 class Warmups {
  public:
   struct Dependencies {
@@ -51,11 +52,11 @@ class Warmups {
                                           std::stop_token stop);
   absl::StatusOr<kube::Outcome> CleanUp(const kube::ObjectName& name, const std::string& live_uid,
                                         std::stop_token stop);
-  // Clears what this and other components hold for earlier warmups of this name. `uid` is that of
-  // the present warmup, "" if none exists.
+  // Clears the state that this and other components keep for earlier warmups of this name. `uid` is
+  // the uid of the present warmup; "" if none exists.
   void ForgetOthers(const kube::ObjectName& name, const std::string& uid);
-  // Observes and plans. Runs on one thread at a time and returns the snapshot without nodes: two
-  // snapshots of 5,000 nodes would double the memory, and executing a plan takes longer than
+  // Observes and plans, on one thread at a time, so that only one snapshot with all nodes is in
+  // memory. Returns the snapshot without its nodes, because executing the plan takes longer than
   // planning.
   std::pair<plan::Snapshot, plan::Plan> Decide(const api::CacheWarmup& warmup);
   plan::Snapshot Observe(const api::CacheWarmup& warmup) const;

@@ -33,7 +33,7 @@ void Require(Json& node_affinity, const Json& requirement) {
     terms.push_back(Json::object());
   }
   for (Json& term : terms) {
-    if (term.is_object()) {  // the API server rejects any other type
+    if (term.is_object()) {  // skips invalid terms; the API server rejects them
       AddOnce(MakeList(term, "matchExpressions"), requirement);
     }
   }

@@ -6,14 +6,15 @@
 
 #include "lib/codec/json_fwd.h"
 
-// Adds rules to a pod's node affinity and keeps the present ones. KEP-3838 restricts changes of a
-// gated pod: since terms are ORed, a requirement is added to every present term, and a new term
-// only if there is none. Preferences may be added freely. Pure.
+// Adds rules to a pod's node affinity and keeps the present rules. The API server accepts only
+// changes that narrow the affinity of a gated pod (KEP-3838). Because nodeSelectorTerms are ORed, a
+// requirement is added to every present term; a new term is added only if there is none.
+// Preferences may be added freely. Pure.
 namespace cachewarm::render {
 
 inline constexpr size_t kPreferredMax = 64;
-inline constexpr size_t kRequiredMax = 1'000;  // hostnames of one In or NotIn: 64 KB per term
-inline constexpr int kPreferenceWeight = 10;   // of 1 to 100: lower than usual weights
+inline constexpr size_t kRequiredMax = 1'000;  // hostnames of one In or NotIn; 64 KB per term
+inline constexpr int kPreferenceWeight = 10;   // range 1 to 100; lower than usual weights
 
 struct HostRules {
   std::vector<std::string> required;   // kubernetes.io/hostname In; empty: no rule

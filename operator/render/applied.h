@@ -7,18 +7,19 @@
 #include "lib/api/node_cache.h"
 #include "lib/codec/json_fwd.h"
 
-// Bodies of server-side applies. Pure.
+// Renders the bodies of server-side apply requests. Pure.
 namespace cachewarm::render {
 
 // Returns all fields that field manager cw-<uid> owns in the NodeCache of one node. An empty spec
 // yields a body without spec members, so that the API server removes the manager's fields.
 codec::Json NodeCacheApply(const std::string& node, const api::NodeCacheSpec& spec);
 
-// Returns the NodeCache itself, owned by the Node, for field manager kOperatorManager.
+// Returns a NodeCache without spec, owned by the Node, for field manager kOperatorManager.
 codec::Json NodeCacheBase(const std::string& node, const std::string& node_uid);
 
-// Returns the status, for field manager kOperatorManager. Contains the resourceVersion of the
-// planned warmup: the API server rejects a plan from a stale store with 409.
+// Returns a CacheWarmup with this status, for field manager kOperatorManager. It contains the
+// resourceVersion of the planned warmup, so that the API server rejects a plan from a stale store
+// (409).
 codec::Json StatusApply(const api::CacheWarmup& warmup, const api::WarmupStatus& status);
 
 // Returns a merge patch that sets or removes kInjectLabel.

@@ -16,13 +16,13 @@ using codec::Json;
 
 namespace {
 
-// Value of kWarmupAnnotation that is no valid warmup name, so that the condition `first` of the
-// admission policy skips the pod.
+// Value of kWarmupAnnotation that is not a valid warmup name. The admission policy skips a pod with
+// this value, because its condition `first` requires the name of the warmup to inject.
 constexpr std::string_view kUnmatchedWarmup = "-";
 
-// Removes members that are incomplete in a template learnt from a pod, because the operator stores
-// only some of a pod's fields. With them the API server would reject both pods of the dry run,
-// which would prove nothing.
+// Removes fields that are incomplete in a template that was derived from a running pod, because the
+// operator stores only some of a pod's fields. With these fields the API server would reject both
+// pods of the dry run, which would prove nothing.
 void DropIncompleteFields(Json& spec) {
   for (const char* list : {"containers", "initContainers"}) {
     if (!spec.contains(list) || !spec[list].is_array()) {

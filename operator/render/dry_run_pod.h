@@ -8,7 +8,8 @@
 #include "lib/codec/json_fwd.h"
 #include "operator/render/injection.h"
 
-// Renders the two pods of the admission dry run, which are created with dryRun=All. Pure.
+// Renders the two pods of the admission dry run, which are created with dryRun=All. The dry run
+// shows whether injection makes the API server reject the workload's pods. Pure.
 namespace cachewarm::render {
 
 struct DryRunPodSpec {
@@ -25,8 +26,9 @@ struct DryRunPods {
 
 DryRunPods MakeDryRunPods(const DryRunPodSpec& spec);
 
-// Returns a PodTemplateSpec from a running pod: removes the fields added by the API server,
-// kubelet's admission and cachewarm. For warmups with only a selector. `uid` is the warmup's.
+// Converts a running pod to a PodTemplateSpec: removes the fields that the API server, the
+// scheduler and cachewarm added. For warmups that have only a selector. `uid` is the uid of the
+// warmup.
 codec::Json TemplateOf(const codec::Json& pod, const std::string& uid);
 
 }  // namespace cachewarm::render

@@ -9,20 +9,20 @@
 
 #include "lib/codec/json_fwd.h"
 
-// Reads pod templates, which users write: a member with an unexpected type reads as absent, and the
-// dry run reports the API server's validation error. Pure.
+// Reads pod templates, which users write: a member with an unexpected type counts as absent. The
+// dry run reports the API server's validation error for it. Pure.
 namespace cachewarm::render {
 
 // Returns the value below `path`; nullptr if a member is absent, null or not an object.
 const codec::Json* Find(const codec::Json& from, std::initializer_list<std::string_view> path);
-// Same, but returns an empty list for an absent or non-list value.
+// Returns the list below `path`; an empty list if the value is absent or not a list.
 const codec::Json& List(const codec::Json& from, std::initializer_list<std::string_view> path);
 
 std::string Text(const codec::Json& object, std::string_view name);
 bool Flag(const codec::Json& object, std::string_view name);
 int64_t Integer(const codec::Json& object, std::string_view name, int64_t fallback);
 
-// Returns the list member `name` of `object`; creates it if absent.
+// Returns the list `name` of `object`. Creates an empty list if the member is absent or not a list.
 codec::Json& MakeList(codec::Json& object, std::string_view name);
 codec::Json& MakeObject(codec::Json& object, std::string_view name);
 

@@ -27,8 +27,8 @@ absl::StatusOr<Json> GateReleasePatch(const GateReleaseSpec& spec) {
   const Json present = affinity != nullptr ? *affinity : Json();
   Json wanted = WithHostRules(present, spec.hosts);
   if (wanted != (present.is_null() ? Json::object() : present)) {
-    // Test the present affinity, because users may change that of a gated pod. For the API server a
-    // null value equals an absent member.
+    // Test the present affinity, because users may change the affinity of a gated pod. In the
+    // operation "test", the API server treats an absent member as null.
     patch.push_back({{"op", "test"}, {"path", kAffinity}, {"value", present}});
     patch.push_back({{"op", "add"}, {"path", kAffinity}, {"value", std::move(wanted)}});
   }

@@ -12,8 +12,8 @@
 // dry-run pods; keep both in sync. Pure.
 namespace cachewarm::render {
 
-// Returns the name for the user that the container of this PodSpec runs as: "u" and the uid, or
-// "image" if the image decides.
+// Returns the directory name for the user that the container runs as: "u<uid>", or "image" if only
+// the image sets the user.
 std::string RunAs(const codec::Json& pod_spec, std::string_view container);
 
 struct Mount {
@@ -22,14 +22,16 @@ struct Mount {
   std::vector<api::EnvVar> env;
 };
 
-// Adds the volume, the mount and the variables that the container does not set itself. Idempotent.
+// Adds the cache volume and its mount to the container. Adds each variable of `mount` that the
+// container does not set itself. Idempotent.
 void AddMount(codec::Json& pod_spec, const Mount& mount);
 
 // Adds the cache volume to "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes", because
 // a hostPath would otherwise keep the autoscaler from removing the node.
 void AddEvictionAnnotation(codec::Json& metadata);
 
-// Returns why admission skips this pod for every warmup, as a message for users; "" if it does not.
+// Returns why no warmup can be injected into this pod, as a message for users; "" if injection is
+// possible.
 std::string WhyInjectionSkipped(const codec::Json& pod, std::string_view root);
 
 // Returns why the cache volume cannot be added to a pod with this spec, naming the field and the

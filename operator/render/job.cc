@@ -24,8 +24,8 @@ namespace {
 
 constexpr size_t kNameBytesMax = 63;
 constexpr size_t kKeyLabelBytes = 32;
-// Longest termination grace period of a builder: it serves no traffic, and another pod may wait for
-// its devices.
+// Maximum termination grace period of a builder. Short, because a builder serves no traffic and
+// another pod may be waiting for its devices.
 constexpr int64_t kGraceSecondsMax = 5;
 constexpr int64_t kDefaultGraceSeconds = 30;
 
@@ -77,7 +77,8 @@ Json PodMetadata(const BuilderJobSpec& spec) {
 Json PodSpec(const BuilderJobSpec& spec) {
   const Json* given = Find(spec.pod_template, {"spec"});
   Json pod = given != nullptr && given->is_object() ? *given : Json::object();
-  // Each of these would tie the copy to the workload, its group or its priority.
+  // Drop fields that would tie the copy to the node, host name, gates or priority of the original
+  // pod.
   for (const char* member : {"activeDeadlineSeconds", "hostname", "nodeName", "preemptionPolicy",
                              "priority", "schedulingGates", "setHostnameAsFQDN", "subdomain"}) {
     pod.erase(member);
@@ -94,7 +95,7 @@ Json PodSpec(const BuilderJobSpec& spec) {
   pod["affinity"] = WithHostRules(affinity != nullptr ? *affinity : Json(),
                                   HostRules{.required = spec.hostnames});
   AddMount(pod, spec.mount);
-  // The termination message is the only trace of a failed builder.
+  // Keep the end of the log in the termination message, the only trace of a failed builder.
   if (Json* container = Named(MakeList(pod, "containers"), spec.mount.container);
       container != nullptr && !container->contains("terminationMessagePolicy")) {
     (*container)["terminationMessagePolicy"] = "FallbackToLogsOnError";
@@ -138,7 +139,8 @@ Json BuilderJob(const BuilderJobSpec& spec) {
 
 namespace {
 
-// True for metadata keys that users must not set: cachewarm's, and those that loosen confinement.
+// True for metadata keys that users must not set: cachewarm's own keys, and AppArmor profiles,
+// which can loosen confinement.
 bool IsReserved(std::string_view key) {
   return key.starts_with(std::string(api::kGroup) + "/") ||
          key.starts_with("container.apparmor.security.beta.kubernetes.io/");
@@ -215,7 +217,8 @@ absl::StatusOr<Json> WithOverrides(const Json& pod_template, const Json* overrid
 
 namespace {
 
-// Returns all containers, with the init containers, because sidecars run beside the others.
+// Returns the containers and the init containers, because an init container may be a sidecar that
+// keeps running.
 std::vector<const Json*> ContainersOf(const Json& spec) {
   std::vector<const Json*> out;
   for (const char* list : {"containers", "initContainers"}) {
@@ -247,8 +250,8 @@ std::string PortRefusal(const Json& spec) {
 
 std::string DeviceRefusal(const Json& spec) {
   return List(spec, {"resourceClaims"}).empty() ? ""
-                                                : "spec.resourceClaims is set, and whether its "
-                                                  "devices are free for a copy is unknown; set "
+                                                : "spec.resourceClaims is set, and a copy might "
+                                                  "find none of the claimed devices free; set "
                                                   "compile.builder to FirstPod";
 }
 

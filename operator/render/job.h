@@ -12,8 +12,8 @@
 #include "lib/codec/json_fwd.h"
 #include "operator/render/injection.h"
 
-// Renders the Job whose only pod is the builder of a key, for workloads that have no pod to be the
-// builder. Pure.
+// Renders the builder Job of a key: its only pod compiles the cache if no pod of the workload can
+// be the builder. Pure.
 namespace cachewarm::render {
 
 struct BuilderJobSpec {
@@ -24,7 +24,7 @@ struct BuilderJobSpec {
   Mount mount;
   std::vector<std::string>
       hostnames;  // nodes with the key's GPU type and CPU class; the pod runs only there
-  std::set<std::string> label_keys;  // left out: Services, PDBs or the workload select by them
+  std::set<std::string> label_keys;  // omitted: Services, PDBs or the workload select by them
   std::string priority_class;
 };
 
@@ -37,20 +37,22 @@ std::string BuilderJobName(std::string_view warmup, std::string_view key, int at
 std::string BuilderKeyLabelValue(std::string_view key);
 
 // Returns a batch/v1 Job with one pod that is never restarted or retried. Sets no
-// activeDeadlineSeconds, because it would include the time spent pending. Adds a readiness gate
-// whose condition nobody sets, so that the pod gets no traffic.
+// activeDeadlineSeconds, because that deadline would include the time that the pod is pending. Adds
+// a readiness gate whose condition is never set, so that the pod gets no traffic.
 codec::Json BuilderJob(const BuilderJobSpec& spec);
 
-// Returns the pod template with compile.overrides (null: none) merged in. INVALID_ARGUMENT, naming
-// the field and the remedy, if the overrides cannot be merged, touch more than labels, annotations
-// and spec, change name, image or user of `container` (which would change the key), or give the
-// Job's pod more privileges than the workload's pods have (privileges.h).
+// Returns the pod template with compile.overrides (null: none) merged in. Errors: INVALID_ARGUMENT,
+// naming the field and the remedy, if the overrides
+//  - cannot be merged,
+//  - change anything but labels, annotations and spec,
+//  - change the name, image or user of `container`, which would change the key, or
+//  - give the Job's pod more privileges than the workload's pods have (privileges.h).
 absl::StatusOr<codec::Json> WithOverrides(const codec::Json& pod_template,
                                           const codec::Json* overrides, std::string_view container);
 
-// Returns why a copy of this template would have side effects, naming the field and the remedy:
-// hostNetwork, hostPort, resourceClaims, claim templates, writable claims. Returns "" if it has
-// none.
+// Returns why a second pod of this template could disturb the workload, naming the field and the
+// remedy; "" if it could not. Such fields are hostNetwork, hostPort, resourceClaims,
+// volumeClaimTemplates and writable PersistentVolumeClaims.
 std::string CopyRefusal(const codec::Json& pod_template);
 
 // True if a copy would mount a PersistentVolumeClaim that the workload's pods also mount.

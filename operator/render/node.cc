@@ -30,7 +30,8 @@ std::string TransitionTime(const Json& node, const std::string& status, WallTime
 Json StartupTaintPatch(const api::Node& node) {
   Json patch = Json::array();
   patch.push_back({{"op", "test"}, {"path", "/metadata/uid"}, {"value", node.meta.uid}});
-  // Removes from last to first, so that removals do not shift the indices still to be tested.
+  // Remove from last to first, so that a removal does not shift the index of a taint that is tested
+  // later.
   for (size_t i = node.taints.size(); i-- > 0;) {
     const api::Taint& taint = node.taints[i];
     if (api::IsStartupTaint(taint.key)) {

@@ -16,8 +16,8 @@ namespace cachewarm::render {
 codec::Json StartupTaintPatch(const api::Node& node);
 
 // Returns the server-side apply of nodes/status that sets the cachewarm condition, or removes it
-// for nullopt. `node` is the present node: lastTransitionTime is kept while the condition's status
-// is unchanged.
+// for nullopt. `node` is the present node; its lastTransitionTime is kept while the condition's
+// status is unchanged.
 codec::Json NodeConditionApply(const codec::Json& node,
                                const std::optional<api::NodeCondition>& condition, WallTime now);
 

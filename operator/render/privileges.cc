@@ -191,7 +191,7 @@ std::string FindGainedPrivilege(const Json& before, const Json& after, std::stri
           Member(*model, "securityContext") != Member(each, "securityContext")) {
         return fmt::format(
             "container \"{}\": securityContext must not differ from the workload's; a new "
-            "container must have that of \"{}\"",
+            "container must have the securityContext of \"{}\"",
             Text(each, "name"), container);
       }
       if (std::string refusal = NewReference(each, known, List(spec, {"volumes"}));

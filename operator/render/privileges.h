@@ -8,12 +8,12 @@
 
 namespace cachewarm::render {
 
-// Returns the first privilege that a pod of template `after` has and one of `before` has not, as
-// "<field>: <what and the remedy>"; "" if there is none. Permission to write a CacheWarmup must not
-// give access that the workload's owner did not give to its pods: identity, host namespaces,
-// security contexts, Secrets, host directories and claims must not change; a new container has the
-// security context of `container`. Volumes of type emptyDir, configMap and downwardAPI may be
-// added. Pure.
+// Returns the first privilege that a pod of template `after` has but a pod of template `before`
+// does not have, as "<field>: <problem and remedy>"; "" if there is none. A user who may write a
+// CacheWarmup must not gain access that the owner of the workload did not give to its pods.
+// Therefore identity, host namespaces, security contexts, Secrets, host directories and volume
+// claims must not change, and a new container must have the security context of `container`.
+// Volumes of type emptyDir, configMap and downwardAPI may be added. Pure.
 std::string FindGainedPrivilege(const codec::Json& before, const codec::Json& after,
                                 std::string_view container);
 

@@ -19,8 +19,8 @@ namespace {
 constexpr const char* kPatch = "$patch";
 constexpr const char* kRetainKeys = "$retainKeys";
 
-// patchMergeKey of the PodSpec lists with patchStrategy merge (k8s.io api core/v1 types.go). The
-// list's name is sufficient: lists of the same name have the same key.
+// The patchMergeKey of each PodSpec list with patchStrategy merge (k8s.io api core/v1 types.go).
+// Lists of the same name have the same key, so the name is sufficient to find the key.
 struct MergedList {
   std::string_view list;
   const char* key;
@@ -39,7 +39,8 @@ constexpr MergedList kMergedLists[] = {
     {"volumes", "name"},
 };
 
-// Merging is quadratic in the number of elements; bounds the time that a patch can take.
+// Maximum elements of a list in a patch. Bounds the time of merging, which is quadratic in this
+// number.
 constexpr size_t kElementsMax = 256;
 
 const char* MergeKeyOf(std::string_view list) {

@@ -43,7 +43,7 @@ bool AnyGroupRequests(const Json& workload) {
 }
 
 // True if the predictor of an InferenceService requests an accelerator. The predictor is a PodSpec
-// with one more member, a container named "model" or after the framework.
+// with an additional member that is a container: "model" or the name of a framework.
 bool PredictorRequests(const Json& workload) {
   const Json* predictor = At(workload, {"spec", "predictor"});
   if (predictor == nullptr || !predictor->is_object()) {

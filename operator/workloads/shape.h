@@ -12,17 +12,17 @@
 // Pure. A field that is absent or has an unexpected type reads as absent.
 namespace cachewarm::workloads {
 
-// Sources: the kinds' API references and the labels that their controllers put on pods.
-// LeaderWorkerSet leaderworkerset.sigs.k8s.io/name; KubeRay ray.io/cluster, ray.io/node-type;
-// KServe serving.kserve.io/inferenceservice and component, and for an LLMInferenceService
-// app.kubernetes.io/{name,part-of} and kserve.io/component.
+// Selector, size and pod template of a workload. The labels come from the API references of the
+// kinds: leaderworkerset.sigs.k8s.io/name for LeaderWorkerSet; ray.io/cluster and ray.io/node-type
+// for KubeRay; serving.kserve.io/inferenceservice and component for InferenceService;
+// app.kubernetes.io/{name,part-of} and kserve.io/component for LLMInferenceService.
 struct Shape {
   plan::WorkloadKind kind = plan::WorkloadKind::kDeployment;
   // Labels that identify exactly the workload's pods. Empty if there are none.
   std::map<std::string, std::string> selector;
   int64_t replicas = 1;
-  // PodTemplateSpec inside the workload's object. Null if it has none; the template is then learnt
-  // from the pods.
+  // PodTemplateSpec inside the workload's object. Null if it has none; then the template is derived
+  // from a running pod.
   const codec::Json* pod_template = nullptr;
   // Name of the Deployment whose template a Rollout uses (spec.workloadRef); selector and
   // pod_template are then the Deployment's.
@@ -30,17 +30,18 @@ struct Shape {
 };
 
 // Returns the shape of `workload`. Reads an unknown kind like a Deployment.
-//  - CronJob: the pods of all its Jobs, by the labels of its pod template.
-//  - LeaderWorkerSet: the pods of all groups including the leaders. The template is the workers',
-//    because it creates every rank of a group but one. Ranks with another image or device count
-//    have their own keys (a key is computed from the pod, not from this template).
-//  - RayCluster: the pods of all worker groups. The template is that of the first group that
-//    requests an accelerator, else of the first group. Without worker groups: the head.
-//  - InferenceService, LLMInferenceService: by the labels of their pods. The template is learnt
-//    from the pods, because runtimes and presets complete it in the cluster.
+//  - CronJob: selects the pods of all its Jobs by the labels of its pod template.
+//  - LeaderWorkerSet: selects the pods of all groups, including the leaders. Uses the worker
+//    template, because it creates all pods of a group except the leader. A leader with another
+//    image or device count has its own key, because a key is computed from the pod, not from this
+//    template.
+//  - RayCluster: selects the pods of all worker groups. Uses the template of the first group that
+//    requests an accelerator, else of the first group. Without worker groups: selects the head.
+//  - InferenceService, LLMInferenceService: selects pods by the labels of KServe. The template is
+//    derived from a running pod, because runtimes and presets complete the pod in the cluster.
 Shape ShapeOf(const codec::Json& workload);
 
-// True if one of the workload's own pod templates has all of `labels`, which must not be empty. A
+// True if a pod template of the workload has all of `labels`, which must not be empty. A
 // LeaderWorkerSet has two templates.
 bool MakesPodsWith(const codec::Json& workload, const std::map<std::string, std::string>& labels);
 

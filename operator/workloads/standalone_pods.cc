@@ -54,7 +54,8 @@ Labels UserLabels(const Json& pod) {
   return given;
 }
 
-// Returns a readable beginning for a name, derived from a label. Label values are untrusted.
+// Returns the readable first part of a warmup's name, derived from a label. Label values are
+// untrusted.
 std::string Stem(const Labels& labels) {
   auto chosen = labels.begin();
   for (const char* key : {"app", "app.kubernetes.io/name"}) {

@@ -12,7 +12,8 @@ namespace {
 constexpr char kAuthorityName[] = "cachewarm webhook";
 constexpr std::chrono::hours kServing{24 * 90};
 constexpr std::chrono::hours kAuthority{24 * 3650};
-// Tolerates API server clocks behind the operator's.
+// Certificates are valid from this long before now, for API servers whose clocks are behind the
+// operator's.
 constexpr std::chrono::hours kBehind{1};
 constexpr size_t kAuthoritiesMax = 4;
 
@@ -48,7 +49,7 @@ pki::Validity From(WallTime now, std::chrono::hours length) {
   return {.from = now - kBehind, .until = now + length};
 }
 
-// Computes one renewal of `bundle_`; each step changes it.
+// Renews `bundle_` in steps: first the authority, then the serving certificate.
 class Renewal {
  public:
   Renewal(CertificateBundle bundle, const RenewalInputs& inputs)

@@ -9,12 +9,13 @@
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
 
-// Decides when to renew the webhook's certificates. Reads neither the cluster nor a clock: takes
-// the stored bundle and the time. Pure, except for the random numbers of new keys (lib/pki).
+// Decides when to renew the webhook's certificates, and renews them. Takes the stored certificates
+// and the time as arguments. Pure, except for the random numbers of new keys (lib/pki).
 namespace cachewarm::webhook {
 
-// The Secret's content as PEM texts; "" if absent. An authority is valid for 10 years, a serving
-// certificate for 90 days. Each is renewed when a third of its lifetime is left.
+// Content of the webhook's Secret as PEM texts; "" for an absent entry. An authority is valid for
+// 10 years, a serving certificate for 90 days. Each is renewed when a third of its lifetime is
+// left.
 struct CertificateBundle {
   std::string authorities;    // trusted CA certificates, newest first; becomes the caBundle
   std::string authority_key;  // private key of the first authority
@@ -26,12 +27,12 @@ struct CertificateBundle {
 struct RenewalInputs {
   WallTime now{};
   std::string dns_name;   // name under which the API server calls the webhook
-  std::string ca_bundle;  // caBundle at present; may be any text
+  std::string ca_bundle;  // present caBundle of the webhook; may be invalid
 };
 
-// Returns the bundle to store instead of `bundle`; nullopt while `bundle` is valid. Adds a new
-// authority to the caBundle before issuing a serving certificate from it. If no valid serving
-// certificate is left, renews both at once. Tolerates any text in `bundle`.
+// Returns the renewed bundle; nullopt if nothing must be renewed. A new authority issues a serving
+// certificate only after the caBundle contains the authority. If no valid serving certificate is
+// left, renews both at once. Entries of `bundle` may be invalid.
 absl::StatusOr<std::optional<CertificateBundle>> Renew(const CertificateBundle& bundle,
                                                        const RenewalInputs& inputs);
 

@@ -27,8 +27,9 @@ struct HandlerDependencies {
   const op::Metrics& metrics;
 };
 
-// Answers AdmissionReviews from the watched CacheWarmups without I/O. Errors: 405 for any method
-// but POST, 400 with the reason for a body that is not a review of a new pod. Thread-safe.
+// Returns a handler that answers AdmissionReviews from the watched CacheWarmups, without I/O. HTTP
+// errors: 405 for any method but POST; 400 with the reason for a body that is not the review of a
+// new pod. Thread-safe.
 http::Handler MakeHandler(HandlerDependencies deps);
 
 }  // namespace cachewarm::webhook

@@ -9,9 +9,9 @@
 #include "lib/api/cache_warmup.h"
 #include "lib/codec/json_fwd.h"
 
-// Implements the admission policy (manifests/admission.yaml) for API servers without admission
-// policies: same conditions, same changes. tests/admission runs one table of cases against both.
-// Pure.
+// Implements the admission policy (manifests/admission.yaml), with the same conditions and the same
+// changes, for API servers without admission policies. tests/admission runs one table of cases
+// against both. Pure.
 namespace cachewarm::webhook {
 
 using Warmup = std::shared_ptr<const api::CacheWarmup>;

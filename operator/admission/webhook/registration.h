@@ -11,8 +11,8 @@
 #include "lib/kube/client/client.h"
 #include "operator/admission/webhook/certificate_bundle.h"
 
-// Reads the cluster's admission configuration and reads and writes the Secret with the
-// certificates. Every call blocks.
+// Reads the cluster's admission configuration. Reads and writes the Secret that contains the
+// webhook's certificates. Every call blocks.
 namespace cachewarm::webhook {
 
 // Name of the admission policy, its binding and the webhook configuration.
@@ -29,14 +29,14 @@ struct Registration {
 };
 
 struct Installed {
-  bool policy_served = false;  // the API server serves admission policies (v1)
+  bool policy_served = false;  // the API server serves MutatingAdmissionPolicies (v1)
   bool policy = false;         // the policy cachewarm.io and its binding exist
   std::optional<Registration> webhook;
 };
 
 absl::StatusOr<Installed> FindInstalled(kube::Client& client, std::stop_token stop);
 
-// The Secret as it was read; its resourceVersion makes the write conditional.
+// The Secret that was read. Its resourceVersion makes the later write conditional.
 struct StoredCertificateBundle {
   CertificateBundle bundle;
   std::shared_ptr<const codec::Json> secret;

@@ -16,7 +16,8 @@ constexpr Duration kCheckInterval = std::chrono::seconds(30);
 // leader has not issued a certificate.
 constexpr Duration kUnsettledCheckInterval = std::chrono::seconds(2);
 constexpr size_t kHeaderBytesMax = 16U << 10U;
-// An API server opens one connection per concurrent request and keeps 25 idle.
+// Enough for several API servers: each opens one connection per concurrent request and keeps 25
+// idle connections.
 constexpr int kConnectionsMax = 256;
 // API servers close idle connections after 90 s. The webhook waits longer, so that it never closes
 // a connection on which a request arrives.

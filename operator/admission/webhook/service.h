@@ -42,8 +42,8 @@ struct ServiceDependencies {
 };
 
 // Checks periodically whether the policy or the webhook injects pods in this cluster, and serves
-// the webhook if installed. Every replica serves; the leader also maintains the certificates and
-// the caBundle, unless the policy is installed or cert-manager does.
+// the webhook if it is installed. Every replica serves the webhook. The leader also maintains the
+// certificates and the caBundle, unless the policy is installed or cert-manager maintains them.
 class Service {
  public:
   Service(ServiceOptions options, ServiceDependencies deps);
@@ -55,7 +55,7 @@ class Service {
   void SetLeading(bool leading);
 
   // Returns why no pod can be injected, with the remedy; "" if the policy or the webhook is
-  // installed or before the first check. Thread-safe.
+  // installed, and before the first check. Thread-safe.
   std::string Missing() const;
   // Returns true once a check has succeeded and the webhook, if needed, is served; stays true
   // afterwards. Thread-safe.
@@ -80,7 +80,7 @@ class Service {
   ServiceOptions options_;
   ServiceDependencies deps_;
   std::shared_ptr<http::ServerIdentity> identity_;
-  CertificateBundle served_;  // used on Run()'s thread only, as is `server_`
+  CertificateBundle served_;  // this and `server_`: used only on Run()'s thread
   std::unique_ptr<http::Server> server_;
   std::atomic<uint16_t> port_{0};
   std::atomic<bool> settled_{false};
