@@ -21,7 +21,8 @@ absl::StatusOr<Collection> CollectTree(const fs::Dir& tree, const caches::CacheT
   const size_t useless =
       candidates - collection.selection.files.size() - collection.selection.truncated.size();
   if (useless > 0) {
-    collection.left_behind["of no use without a truncated file"] = static_cast<int64_t>(useless);
+    collection.left_behind["unusable because a file that they need is truncated"] =
+        static_cast<int64_t>(useless);
   }
   return collection;
 }

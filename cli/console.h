@@ -26,8 +26,8 @@ enum ExitCode : int {
 };
 ExitCode ExitCodeOf(const absl::Status& status);
 
-// Streams, environment and other state of the process that a verb uses. Use on one thread, except
-// `stop`.
+// Streams, environment and other state of the process that a verb uses. Use on one thread; only
+// `stop` is thread-safe.
 struct Console {
   std::ostream& out;     // results
   std::ostream& err;     // progress and errors

@@ -36,7 +36,7 @@ int Main(const std::vector<std::string>& words) {
     int signal = 0;
     while (sigwait(&signals, &signal) == 0 && !done) {
       if (!stop.request_stop()) {
-        std::_Exit(kInterrupted);  // second signal: exit without cleanup, which is safe
+        std::_Exit(kInterrupted);  // second signal: exit at once; no cleanup is needed
       }
     }
   });
@@ -49,7 +49,7 @@ int Main(const std::vector<std::string>& words) {
   const int code = RunProgram(words, console);
   std::cout.flush();
   done = true;
-  // The waiter blocks SIGTERM and receives it with sigwait().
+  // Wakes the waiter, which receives the blocked SIGTERM with sigwait().
   pthread_kill(waiter.native_handle(), SIGTERM);  // NOLINT(bugprone-bad-signal-to-kill-thread)
   return code;
 }

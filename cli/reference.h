@@ -30,7 +30,7 @@ struct Reference {
 // Options of verbs that open a store: credentials, TLS, mirrors, proxy and limits.
 std::span<const Option> StoreOptionList();
 
-// A parsed reference, and its store.
+// A parsed reference and its opened store.
 struct OpenedReference {
   Reference reference;
   std::shared_ptr<bundle::Store> store;

@@ -23,7 +23,7 @@ struct Destination {
   bundle::Limits limits;
 };
 
-// Returns true if the destination is missing or an empty directory, which rename(2) replaces.
+// Returns true if the destination is missing or an empty directory, which rename(2) can replace.
 absl::StatusOr<bool> IsFree(const Destination& destination) {
   const auto found = destination.parent.Stat(destination.name);
   if (absl::IsNotFound(found.status())) {
@@ -43,7 +43,7 @@ absl::StatusOr<bool> IsFree(const Destination& destination) {
 
 absl::StatusOr<Destination> Prepare(const std::string& text) {
   const std::filesystem::path path =
-      // Normalized, with a slash at the end.
+      // With a slash at the end, parent_path() returns the directory itself, without the slash.
       std::filesystem::absolute(text).lexically_normal() / "";
   const std::filesystem::path plain = path.parent_path();
   CW_ASSIGN_OR_RETURN(fs::Dir parent, fs::Dir::Open(plain.parent_path().string()));

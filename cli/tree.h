@@ -10,13 +10,14 @@
 
 namespace cachewarm::cli {
 
-// Unpacks a bundle into a directory: extracts next to it, verifies, syncs and renames. After an
-// error or a crash the directory is unchanged. Modes are those of lib/caches, so that engines can
-// use the files. Errors: ALREADY_EXISTS if the directory is not empty.
+// A directory to create, and the limits of the bundle to unpack into it.
 struct NewTree {
   std::string directory;
   bundle::Limits limits;
 };
+// Unpacks a bundle into a directory: extracts next to it, verifies, syncs and renames. After an
+// error or a crash the directory is unchanged. File modes are those of lib/caches, so that engines
+// can use the files. Errors: ALREADY_EXISTS if the directory is not empty.
 absl::Status MakeTree(const bundle::RepositoryRef& place, const bundle::Bundle& found,
                       const NewTree& tree, Progress& progress, std::stop_token stop);
 

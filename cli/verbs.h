@@ -16,12 +16,13 @@ namespace cachewarm::cli {
 // A verb of the program.
 struct Verb {
   std::string_view name;
-  std::string_view operands;  // "DIRECTORY BUNDLE": one word per operand. "[POD...]": any number
+  std::string_view operands;  // one word per operand: "DIRECTORY BUNDLE"; any number: "[POD...]"
   std::string_view summary;   // one line
   std::string_view text;      // description for first-time users, with an example
   std::vector<Option> options;
-  // Runs the verb with the number of operands in `operands`. Returns the exit code; for "run", the
-  // exit code of the command. An error becomes a message and an exit code.
+  // Runs the verb. `arguments` has as many positionals as `operands` has words. Returns the exit
+  // code; for "run", the exit code of the command. RunProgram() prints an error as a message and
+  // converts it to an exit code.
   absl::StatusOr<int> (*run)(const Arguments& arguments, Console& console);
   bool takes_rest = false;  // the verb requires words after "--"
 };

@@ -52,9 +52,9 @@ std::string AnnotationValue(const api::Pod& pod, std::string_view key) {
   return is_one ? std::string(found->second) : std::string();
 }
 
-// Returns a copy with only the fields that a release needs: thousands of pods may be held, each as
-// large as the server allows. The copy has annotations exactly if the pod has any, because the
-// patch that releases the pod adds an annotation only in that case.
+// Returns a copy with only the fields that a release needs, to save memory: thousands of pods may
+// be held, each as large as the server allows. If the pod has annotations, the copy has some too,
+// because the release patch adds an annotation only to existing ones.
 api::Pod MinimalPod(const api::Pod& pod) {
   api::Pod out;
   out.meta.ns = pod.meta.ns;
@@ -71,7 +71,8 @@ api::Pod MinimalPod(const api::Pod& pod) {
   return out;
 }
 
-// Decodes a pod. A pod that cannot be decoded can still be released: only its gates are read.
+// Decodes a pod. If the pod cannot be decoded, reads only its gates, which is sufficient to release
+// the pod.
 api::Pod ReadPod(Json object) {
   const auto shared = std::make_shared<const Json>(std::move(object));
   const absl::StatusOr<api::Pod> pod = api::DecodePod(shared);
@@ -103,7 +104,7 @@ ReleaseOutcome OutcomeFor(const api::Pod& pod, WallTime now) {
           .message = {}};
 }
 
-// One call of ReleaseHeld().
+// State of one call of ReleaseHeld().
 class Release {
  public:
   Release(const ReleaseDependencies& dependencies, const ReleaseRequest& request,
@@ -228,7 +229,7 @@ class Release {
     deferred_.push_back(&pod);
   }
 
-  // Returns the outcome of a pod that need not be patched; nullopt if it must be patched.
+  // Returns the outcome if the pod must not be patched; nullopt if it must be patched.
   std::optional<ReleaseResult> SkipResult(const api::Pod& pod) const {
     if (request_.past_deadline.has_value() &&
         dependencies_.clock.Now() <

@@ -16,15 +16,15 @@
 // operator, CacheWarmups and their CRD.
 namespace cachewarm::cli {
 
-// Time after the deadline in which only the operator releases a pod, because the operator also
+// Time after the deadline during which only the operator releases a pod, because only the operator
 // knows on which node the pod should run.
 inline constexpr Duration kOperatorGracePeriod = std::chrono::seconds(5);
 
 struct ReleaseRequest {
   std::string ns;                  // empty: all namespaces
   std::vector<std::string> names;  // names of the pods; empty: every held pod
-  // If set, releases only pods past their deadline. The value is the deadline after creation for
-  // pods without a held-until annotation.
+  // If set, releases only pods past their deadline. The value is the time from creation to deadline
+  // for pods without a held-until annotation.
   std::optional<Duration> past_deadline;
   bool dry_run = false;
   std::string_view reason;  // one of the reasons in lib/api/reasons.h
@@ -57,9 +57,9 @@ struct ReleaseDependencies {
 };
 
 // Releases every pod selected by `request`, several concurrently and round-robin by namespace. If a
-// patch takes longer than 3 s, the pods of its namespace are deferred until all others are
-// released. A pod that cannot be released is reported as an outcome, not as an error. Errors: the
-// pods could not be listed, or NOT_FOUND if a named pod does not exist.
+// patch takes longer than 3 s, defers the pods of its namespace until all other pods are released.
+// A pod that cannot be released is reported as an outcome, not as an error. Errors: the API
+// server's error if the pods cannot be listed; NOT_FOUND if a named pod does not exist.
 absl::Status ReleaseHeld(const ReleaseDependencies& dependencies, const ReleaseRequest& request,
                          std::stop_token stop);
 

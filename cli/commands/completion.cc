@@ -5,8 +5,8 @@
 namespace cachewarm::cli {
 namespace {
 
-// Returns a script that completes the verb, then options of the verb; every other word is completed
-// as a file name.
+// Returns a bash script that completes the first word as a verb, words that begin with "--" as
+// options of the verb, and every other word as a file name.
 std::string BashScript() {
   std::string verbs;
   std::string cases;

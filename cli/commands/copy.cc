@@ -46,7 +46,7 @@ absl::StatusOr<int> CopyVerb(const Arguments& arguments, Console& console, bool 
   CW_ASSIGN_OR_RETURN(OpenedReference target,
                       OpenReference(arguments.positionals()[1], arguments, console));
   if (target.reference.store_url == source.reference.store_url) {
-    target.store = source.store;  // within one store, blobs are mounted instead of copied
+    target.store = source.store;  // one store can mount blobs instead of copying them
   }
   CW_ASSIGN_OR_RETURN(const Copied copied, CopyBetween(source, target, arguments, console));
   if (verify) {

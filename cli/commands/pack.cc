@@ -43,8 +43,8 @@ void Report(const Collection& collection, const bundle::Publication& published,
   }
 }
 
-// Reads the bundle of --base. It must be in the repository of the new bundle, which reuses its
-// layers.
+// Reads the bundle named by --base. It must be in the same repository as the new bundle, because
+// the new bundle reuses layers of the old one.
 absl::StatusOr<bundle::Bundle> ReadBase(const std::string& text, const OpenedReference& target,
                                         const Arguments& arguments, const Console& console) {
   CW_ASSIGN_OR_RETURN(const OpenedReference base, OpenReference(text, arguments, console));

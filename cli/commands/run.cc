@@ -33,7 +33,8 @@ struct RunContext {
   bundle::KeyFiles keys;
 };
 
-// A --store without a scheme is a directory: an image layout with one repository for each --name.
+// Resolves the options. A --store without a scheme is a directory, used as an image layout with one
+// repository for each --name.
 absl::StatusOr<RunContext> MakeRunContext(const Arguments& arguments, const Console& console) {
   std::string store = arguments.Value("store");
   if (store.find("://") == std::string::npos) {
@@ -82,8 +83,8 @@ std::map<std::string, std::string> EnvironmentFor(const std::string& directory,
   return environment;
 }
 
-// By path: size and time of each file that is allowed in a bundle. Two snapshots show whether the
-// command added or changed a file.
+// Size and modification time of each file that may be in a bundle, by path. Two snapshots show
+// whether the command added or changed a file.
 using TreeSnapshot = std::map<std::string, std::pair<int64_t, int64_t>>;
 
 TreeSnapshot TakeSnapshot(const std::string& directory) {
@@ -105,7 +106,8 @@ TreeSnapshot TakeSnapshot(const std::string& directory) {
   return snapshot;
 }
 
-// Removes empty folders of an earlier run, because a tree can only replace an empty directory.
+// Removes the empty directories of an earlier run, because an unpacked bundle can only replace an
+// empty directory.
 void RemoveEmptyDirectories(const std::string& directory) {
   const auto tree = fs::Dir::Open(directory);
   for (const std::string& below : caches::CacheTable::AllPresets().Directories()) {
@@ -148,8 +150,8 @@ absl::Status Publish(const RunContext& context, const std::string& directory, Co
     CW_ASSIGN_OR_RETURN(key, bundle::ReadPrivateKey(file));
   }
   const bundle::Facts facts = FactsOf(context.machine, collection);
-  // Publish although a stop may have been requested: the signal that ended the command often stops
-  // this process as well.
+  // Publish even if a stop was requested: the signal that ended the command often stops this
+  // process as well.
   CW_ASSIGN_OR_RETURN(const bundle::Publication published,
                       bundle::Publish(context.store.place(), std::move(collection.files), facts,
                                       {.tag = context.tag}, std::stop_token()));

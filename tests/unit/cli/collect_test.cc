@@ -61,7 +61,7 @@ TEST_F(CollectTest, TruncatedObjectIsSkippedWithItsUnit) {
   const Collection collection = Collect();
   ASSERT_EQ(collection.files.size(), 1U);
   EXPECT_EQ(collection.files[0].path, "inductor/ab/cefgh.py");
-  EXPECT_EQ(collection.left_behind.at("of no use without a truncated file"), 1);
+  EXPECT_EQ(collection.left_behind.at("unusable because a file that they need is truncated"), 1);
   ASSERT_EQ(collection.selection.truncated.size(), 1U);
   EXPECT_THAT(collection.selection.truncated[0], ::testing::HasSubstr("cabcd.main.so"));
 }
