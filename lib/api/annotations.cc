@@ -18,7 +18,7 @@ using codec::Json;
 using Form = AnnotationForm;
 
 constexpr size_t kValueBytesMax = 4096;
-constexpr size_t kItemsMax = 64;  // more than the limit of any list of the spec
+constexpr size_t kItemsMax = 64;  // larger than the limit of every list in the spec
 constexpr size_t kQuotedBytesMax = 80;
 constexpr size_t kProblemsMax = 8;
 
@@ -114,9 +114,9 @@ std::string_view FormWords(Form form) {
       return "true or false";
     case Form::kList:
     case Form::kNames:
-      return "words with commas between them";
+      return "words separated by commas";
     case Form::kLabels:
-      return "key=value pairs with commas between them";
+      return "key=value pairs separated by commas";
   }
   return "";
 }
@@ -126,8 +126,8 @@ void Put(const SpecAnnotation& row, Json value, Json& spec) {
   owner[std::string(row.field)] = std::move(value);
 }
 
-// Checks the value with the reader of the spec, as a spec with this one field. Returns the problem,
-// or "".
+// Decodes a spec that has only this field, so that annotations are checked like fields. Returns the
+// problem, or "".
 std::string FieldProblem(const SpecAnnotation& row, const Json& value) {
   Json object = {{"metadata", {{"name", "x"}}},
                  {"spec", {{"selector", {{"matchLabels", {{"x", "x"}}}}}}}};
@@ -136,7 +136,7 @@ std::string FieldProblem(const SpecAnnotation& row, const Json& value) {
   if (status.ok()) {
     return "";
   }
-  // Drops the path from "spec.gate.mode: expected ...": the user wrote an annotation, not a field.
+  // Drop the path from "spec.gate.mode: expected ...": the user wrote an annotation, not a field.
   const std::string words = Message(status);
   const size_t colon = words.find(": ");
   return colon == std::string::npos ? words : words.substr(colon + 2);
@@ -184,8 +184,8 @@ std::string Unknown(std::string_view name) {
                      name.substr(0, kQuotedBytesMax), known);
 }
 
-// Replaces problems above kProblemsMax by one that counts them, because an object may have as many
-// annotations as fit into 256 KiB.
+// Replaces problems above kProblemsMax by one sentence with their number, because an object may
+// have thousands of annotations (256 KiB).
 void Truncate(std::vector<std::string>& problems) {
   if (problems.size() > kProblemsMax) {
     const size_t more = problems.size() - kProblemsMax;

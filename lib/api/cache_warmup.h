@@ -56,7 +56,7 @@ struct BuildRequest {
   friend bool operator==(const BuildRequest&, const BuildRequest&) = default;
 };
 
-// Limits of one build, counted from the start of the builder's container.
+// Settings of builds. timeout_seconds counts from the start of the builder's container.
 struct CompileSpec {
   Builder builder = Builder::kAuto;
   int timeout_seconds = 1800;
@@ -116,11 +116,11 @@ struct BundleStatus {
   std::string key;  // 64 hex
   std::string gpu_type;
   std::string cpu_class;
-  std::string image;  // as the template names it
+  std::string image;  // as written in the pod template
   Digest digest;
   int64_t bytes = 0;
   int files = 0;
-  bool native = true;  // holds native host code, and fits only nodes of its CPU class
+  bool native = true;  // contains native host code: only nodes of its CPU class use it
   double compile_seconds = 0;
   std::string builder_pod;
   std::string builder_node;
@@ -135,27 +135,27 @@ struct BundleStatus {
 
 enum class BuilderState { kElected, kCapturing, kCaptured, kFailed };
 
-// The bundle with all captures of a build that agents have pushed so far.
+// The bundle of a group of pods while more captures are expected; contains all captures so far.
 struct CapturedBundle {
   Digest digest;
   int64_t bytes = 0;
   int files = 0;
   bool native = true;
   double compile_seconds = 0;
-  WallTime captured_time{};  // time at which the last pod so far was captured or given up
+  WallTime captured_time{};  // when the most recent pod was captured or given up
   friend bool operator==(const CapturedBundle&, const CapturedBundle&) = default;
 };
 
 inline constexpr size_t kRanksMax = 64;
 
-// The last build of one key; a new leader computes the same backoff from `attempt` and the times.
+// The last build of one key. A new leader computes the same backoff from `attempt` and the times.
 struct BuilderStatus {
   std::string key;
   std::string gpu_type;
   std::string cpu_class;
   std::string image;
   std::string revision;
-  // Hash of further spec fields that a build depends on; empty for builds of older versions.
+  // Hash of the other spec fields that affect a build; empty for builds by older operators.
   std::string settings_hash;
   std::string pod_uid;
   std::string pod_name;
@@ -167,21 +167,21 @@ struct BuilderStatus {
   WallTime answered_time{};  // time of the last response to compile.requests; zero before
   WallTime finished_time{};  // when the builder's pod was captured or the build failed; zero before
   std::string reason;
-  std::string message;  // termination message of a failed builder, or why ranks were not captured
-  // For a group of pods: uids of the pods that were captured or given up, the builder's first; at
-  // most kRanksMax.
+  std::string message;  // why the build failed, or why other pods of the group were not captured
+  // If the builder belongs to a group of pods: uids of the pods of the group that were captured or
+  // given up, the builder's own first; at most kRanksMax.
   std::vector<std::string> ranks;
   // Set from the capture of the builder's own pod until the bundle of the group is published.
   std::optional<CapturedBundle> captured;
   friend bool operator==(const BuilderStatus&, const BuilderStatus&) = default;
 };
 
-// Result of a pod's first start. Cold: there was no cache that the engine could use (pod not
-// injected, injection suspended, or node not warm yet). All others describe the observed behaviour
-// of the engine.
+// Result of a pod's first start; crds/cachewarmups.yaml describes each value
+// (status.starts.counts). Cold means that there was no cache to use: the pod was not injected,
+// injection was suspended, or the node was not warm yet.
 enum class StartResult { kBuilder, kCold, kHit, kPartial, kMiss, kInert, kHollow, kUnknown };
 
-// The measurements of one start. Seconds are whole numbers because API times are.
+// The measurements of one start. start_seconds is whole: Kubernetes times have whole seconds.
 struct StartSample {
   std::string pod_uid;
   std::string pod;
@@ -191,7 +191,7 @@ struct StartSample {
   StartResult result = StartResult::kUnknown;
   double start_seconds = 0;  // container started → Ready
   double hold_seconds = 0;   // created → gate released
-  // Time span of the compiles, as the file events of a builder or of a pod with a miss show it.
+  // Duration of the compiles, from file events; only for builders and pods with the result miss.
   double compile_seconds = 0;
   double saved_seconds = 0;  // net saving; negative when the cache cost time
   friend bool operator==(const StartSample&, const StartSample&) = default;
@@ -232,17 +232,17 @@ struct NodeIdentity {
 
 inline constexpr size_t kSuspensionNodesMax = 16;
 
-// Record of a suspension: injection is stopped because pods failed with the cache. It outlives
-// these pods, so that the next pod does not fail in the same way.
+// Record of a suspension: injection is stopped because pods failed with the cache. The record
+// outlives these pods, so that the next pod does not fail in the same way.
 struct Suspension {
   std::string reason;  // reason of the condition Ready
   std::string message;
   WallTime suspended_time{};
-  // The state in which the pods failed. Injection resumes when one of these values changes.
+  // The state in which the pods failed. Injection resumes when a value, or every node, has changed.
   std::string template_hash;
-  std::string policy_hash;  // of what is injected and of the namespace's labels
+  std::string policy_hash;  // of the injected content and of the namespace's labels
   int64_t generation = 0;
-  std::vector<NodeIdentity> nodes;  // where the pods ran, by name; at most kSuspensionNodesMax
+  std::vector<NodeIdentity> nodes;  // nodes of these pods, by name; at most kSuspensionNodesMax
   std::string revision;             // revision of the pods that failed
   // When injection resumed; failures of pods created before are not counted again. Zero: still
   // suspended.
@@ -254,7 +254,7 @@ struct Suspension {
 struct Summary {
   std::string types;  // "2/2"
   std::string nodes;  // "12/12"
-  std::string hit;    // "97%", "" while nothing was counted
+  std::string hit;    // "97%"; empty until a start was counted
   std::string saved;  // "3h41m"
   friend bool operator==(const Summary&, const Summary&) = default;
 };
@@ -262,8 +262,8 @@ struct Summary {
 struct WarmupStatus {
   int64_t observed_generation = 0;
   std::vector<Condition> conditions;
-  // Available pods that strategy and disruption budgets require now, but no more than were already
-  // available at the same time. While fewer are available, no pod is held.
+  // Number of available pods that the rollout strategy and disruption budgets require; at most the
+  // largest number that has been available at once. While fewer are available, no pod is held.
   int64_t min_available = 0;
   std::optional<Injection> injection;
   std::optional<Suspension> suspension;

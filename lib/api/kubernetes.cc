@@ -13,7 +13,7 @@ namespace {
 
 using codec::Reader;
 
-// Maximum length of any list; no object that the API server stores has so many items.
+// Maximum length of every list, above the length of any list that the API server stores.
 constexpr size_t kItemsMax = 4096;
 
 void ReadLabels(Reader& meta, std::string_view name, Labels& out) {

@@ -53,12 +53,11 @@ struct NodeCondition {
 struct Node {
   ObjectMeta meta;
   bool ready = false;
-  WallTime ready_since{};  // since when it is Ready, by the node's clock; zero if it is not
+  WallTime ready_since{};  // when it became Ready, by the node's clock; zero if not Ready
   std::optional<NodeCondition> warm;
   bool unschedulable = false;
   std::string os = "linux";
-  std::string
-      boot_id;  // the beginning of its boot ID: another one after every start of the machine
+  std::string boot_id;  // boot ID or a prefix of it; changes with every boot
   std::vector<Taint> taints;
   Resources allocatable;
 };
@@ -91,7 +90,7 @@ struct Pod {
   WallTime containers_ready_time{};
   std::vector<ContainerStatus> containers;
   Resources requests;  // of all containers, as the scheduler counts them
-  // The whole object, for fields that only render/ reads (affinity, containers).
+  // The whole object, for fields that only operator/render reads (affinity, containers).
   std::shared_ptr<const codec::Json> object;
 };
 

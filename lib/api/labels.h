@@ -42,7 +42,7 @@ class Labels {
     }
     void Read();
 
-    const char* at_;  // where the name of the current entry begins
+    const char* at_;  // start of the name of the current entry
     value_type entry_;
     std::string_view names_;  // the names after the current entry
     std::string_view values_;
@@ -60,8 +60,8 @@ class Labels {
   bool empty() const { return names_ == nullptr; }
   Texts AsMap() const;
 
-  // Shares the memory of the names with `other` if both have the same names. Returns whether they
-  // have.
+  // Shares the memory of the names with `other` if both have the same names. Returns true if they
+  // do.
   bool ShareNames(const Labels& other);
 
   friend bool operator==(const Labels& a, const Labels& b) {

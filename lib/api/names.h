@@ -16,8 +16,8 @@ inline constexpr std::string_view kGroup = "cachewarm.io";
 inline constexpr std::string_view kVersion = "v1alpha1";
 inline constexpr std::string_view kApiVersion = "cachewarm.io/v1alpha1";
 
-// Label of a CacheWarmup, set by the operator while pods are injected. The binding of the admission
-// policy selects by this label which CacheWarmups are its parameters.
+// Label of a CacheWarmup, set by the operator while its pods are injected. The binding of the
+// admission policy selects its parameter objects, the CacheWarmups, by this label.
 inline constexpr std::string_view kInjectLabel = "cachewarm.io/inject";
 // Annotation of an injected pod: name of its warmup. Written by the admission policy.
 inline constexpr std::string_view kWarmupAnnotation = "cachewarm.io/warmup";
@@ -42,14 +42,14 @@ inline constexpr std::string_view kWarmingTaints[] = {
     "cachewarm.io/warming", "startup-taint.cluster-autoscaler.kubernetes.io/cachewarm"};
 // Condition of a Node: whether it is warm. node-readiness-controller reads it.
 inline constexpr std::string_view kNodeCondition = "cachewarm.io/Warm";
-// Annotation of a workload: "true" creates a CacheWarmup for it, "false" does not (annotations.h
-// has the annotations that set its spec). Label "true" of a Namespace: for each of its workloads
-// that requests an accelerator.
+// Annotation of a workload: "true" creates a CacheWarmup for it, "false" prevents that. Other
+// annotations (annotations.h) set the spec of that CacheWarmup. Label of a Namespace: "true"
+// creates a CacheWarmup for every workload that requests an accelerator.
 inline constexpr std::string_view kWarmAnnotation = "cachewarm.io/warm";
-// Annotation of a CacheWarmup created for annotations: digest of the spec that they request.
+// Annotation of a CacheWarmup that was created because of a workload's annotations: digest of the
+// spec that these annotations request.
 inline constexpr std::string_view kRequestedSpecAnnotation = "cachewarm.io/requested-spec";
-// Annotation of such a CacheWarmup: RFC 3339 time at which its removal was requested, because the
-// workload's annotation is gone.
+// Annotation of such a CacheWarmup: RFC 3339 time at which the workload's annotation was removed.
 inline constexpr std::string_view kRemovalRequestedAtAnnotation =
     "cachewarm.io/removal-requested-at";
 
@@ -73,11 +73,11 @@ std::string WarmupManager(std::string_view warmup_uid);
 // The value is untrusted and becomes a key of queues and indexes.
 std::string_view WarmupNameIn(std::string_view value);
 
-// Returns "u<uid>", or "image" without a user: the last part of a pod's cache path.
+// Returns the last part of a pod's cache path: "u<uid>", or "image" if the pod sets no user.
 std::string RunAsName(std::optional<int64_t> run_as_user);
 
-// Returns "<namespace>/<name>/<uid>/<run-as>": the path of the cache on a node, relative to the
-// agent's --root, that the policy makes a pod mount.
+// Returns "<namespace>/<name>/<uid>/<run-as>": the path of the cache directory that the admission
+// policy mounts into a pod, relative to the agent's --root.
 std::string CachePath(std::string_view ns, std::string_view name, std::string_view uid,
                       std::string_view run_as);
 

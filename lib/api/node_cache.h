@@ -37,9 +37,9 @@ struct WantedWarmup {
   std::string name;
   std::vector<std::string> run_as;    // "u1000", "image"; at most 8
   std::vector<CacheChoice> caches;    // caches to capture; empty: every preset
-  std::vector<WantedBundle> bundles;  // that fit the node, of keys still in use; at most 16
-  // Counter in the id of the generation: when it increases, the agent builds a fresh tree from the
-  // bundles.
+  std::vector<WantedBundle> bundles;  // they fit the node, and their keys are in use; at most 16
+  // Number of containers that crashed before they were ready. It is part of the generation's id:
+  // when it increases, the agent builds a fresh tree from the bundles.
   int renew = 0;
   // Crashes for which `renew` was increased, so that none is counted twice: "<podUID>:<restarts>",
   // newest last; at most 16.
@@ -72,8 +72,8 @@ struct CaptureRequest {
   int settle_seconds = 10;
   WallTime started_time{};  // start of the builder's container
   WallTime ready_time{};    // zero until the builder is ready
-  // Bundle to which the captured files are added, of the same key; empty: none. Agents without
-  // NodeStatus::extends_bundles ignore it.
+  // Bundle of the same key to which the agent adds the captured files; empty: none. Agents that do
+  // not report NodeStatus::extends_bundles ignore it.
   Digest base_digest;
   friend bool operator==(const CaptureRequest&, const CaptureRequest&) = default;
 };
@@ -111,7 +111,7 @@ struct NodeStatus {
   int devices = 0;
   std::string driver;  // empty on a node without GPU
   std::string agent_version;
-  bool extends_bundles = false;  // its agent adds captures to CaptureRequest::base_digest
+  bool extends_bundles = false;  // the agent supports CaptureRequest::base_digest
   RootStatus root;
   friend bool operator==(const NodeStatus&, const NodeStatus&) = default;
 };
@@ -122,7 +122,7 @@ struct NodeBundle {
   Digest digest;
   BundleState state = BundleState::kWaiting;
   int64_t bytes_done = 0;
-  double fetch_seconds = 0;  // first byte → active; while Fetching: first byte → bytes_done
+  double fetch_seconds = 0;  // first byte → active; while Fetching: time for bytes_done
   std::string reason;
   std::string message;
   friend bool operator==(const NodeBundle&, const NodeBundle&) = default;

@@ -118,7 +118,7 @@ bool Exact(const Number& number, int ten, uint64_t& value) {
   return true;
 }
 
-// Fallback for values that overflow: the 64-bit mantissa is precise enough for them.
+// Fallback for values that overflow: the 64-bit mantissa of a long double is precise enough.
 uint64_t Rough(const Number& number, int ten) {
   long double value = 0;
   for (std::string_view digits : {number.whole, number.fraction}) {

@@ -63,7 +63,7 @@ inline constexpr std::string_view kNothingToCapture = "NothingToCapture";
 inline constexpr std::string_view kCacheNotSettled = "CacheNotSettled";
 inline constexpr std::string_view kPublishFailed = "PublishFailed";
 inline constexpr std::string_view kPublished = "Published";
-// The files of this pod, one of the builder's group, are missing in the bundle.
+// The bundle lacks the files of this pod, which belongs to the builder's group.
 inline constexpr std::string_view kRankNotCaptured = "RankNotCaptured";
 
 // NodeCache bundles and directories
@@ -88,9 +88,9 @@ inline constexpr std::string_view kNodeBundleFailed = "BundleFailed";
 inline constexpr std::string_view kNodeAgentNotReady = "AgentNotReady";
 inline constexpr std::string_view kNodeDeadlineExceeded = "DeadlineExceeded";
 
-// Reasons for a release: the closed list of values of the annotation cachewarm.io/released. Except
-// ReleasedManually, each is also the reason of an event about the pod and a value of `reason` of
-// cachewarm_gate_releases_total, which counts the releases by the operator.
+// Reasons for a release: the only values of the annotation cachewarm.io/released. All except
+// ReleasedManually are also reasons of an event about the pod, and values of the label `reason` of
+// cachewarm_gate_releases_total, which counts releases by the operator.
 inline constexpr std::string_view kReleasedWarm = "ReleasedWarm";
 inline constexpr std::string_view kReleasedForBuild = "ReleasedForBuild";
 inline constexpr std::string_view kReleasedNoCapacity = "ReleasedNoCapacity";

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kAnnotations = "/metadata/annotations/";
 
-// RFC 6901: "~" is "~0" and "/" is "~1" inside one step of a pointer.
+// RFC 6901 escapes "~" as "~0" and "/" as "~1" inside a reference token.
 std::string AnnotationPath(std::string_view key) {
   std::string out(kAnnotations);
   for (const char c : key) {
@@ -45,8 +45,8 @@ absl::StatusOr<std::string> PathOfGate(const Pod& pod) {
   return fmt::format("/spec/schedulingGates/{}", gate - pod.gates.begin());
 }
 
-// Returns JSON patch operations that test that the pod and the index of the gate are still the
-// same.
+// Returns JSON patch operations that fail if the pod was replaced or the index of the gate has
+// changed.
 Json TestsOf(const Pod& pod, const std::string& gate) {
   return Json::array({Operation("test", "/metadata/uid", pod.meta.uid),
                       Operation("test", gate + "/name", std::string(kSchedulingGate))});
@@ -93,9 +93,9 @@ absl::StatusOr<Json> ReleasePatch(const Pod& pod, const Note& note) {
   CW_ASSIGN_OR_RETURN(const std::string gate, PathOfGate(pod));
   Json patch = TestsOf(pod, gate);
   patch.push_back({{"op", "remove"}, {"path", gate}});
-  // The pod may have no annotations because the policy added none or because the reader skipped
-  // invalid ones. In the second case adding an empty map would delete these. Therefore the pod is
-  // released without annotations in both cases.
+  // An empty map means that the pod has no annotations, or that DecodeGates() did not read them. In
+  // the second case, adding the member "annotations" would delete the existing ones. Therefore
+  // release the pod without annotations in both cases.
   if (!pod.meta.annotations.empty()) {
     patch.push_back(
         Operation("add", AnnotationPath(kReleasedAnnotation), std::string(note.reason)));

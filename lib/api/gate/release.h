@@ -35,7 +35,7 @@ struct Note {
 
 // Decodes only the fields that a release needs: identity, creation time and gates. Used for held
 // pods that DecodePod() rejects, because a pod that cannot be decoded must not stay held for ever.
-// As the result has no annotations, the pod belongs to no warmup and is released.
+// The result has no annotations: callers see a pod without a warmup and release it.
 Pod DecodeGates(const codec::Json& object);
 
 // Returns the JSON patch (RFC 6902) that removes the gate of cachewarm. It tests the pod's uid and

@@ -8,7 +8,7 @@
 #include "lib/base/digest.h"
 #include "lib/codec/reader.h"
 
-// Functions that read one member of an object and check it against the pattern of the schema. The
+// Functions that read one member of an object and check it against the pattern in the CRD. The
 // patterns are strict because accepted values may become part of a path or of an object's name.
 namespace cachewarm::api::json {
 

@@ -18,7 +18,7 @@ void ReadSpec(codec::Reader& reader, NodeCacheSpec& out);
 void ReadStatus(codec::Reader& reader, NodeCacheStatus& out);
 void ReadPod(codec::Reader& object, Pod& out);
 
-// Kubernetes ResourceList.
+// Reads a Kubernetes ResourceList.
 void ReadResources(codec::Reader& reader, std::string_view name, Resources& out);
 
 void ReadStarts(codec::Reader& reader, Starts& out);

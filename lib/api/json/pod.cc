@@ -118,7 +118,7 @@ void ReadContainerStatus(Reader& reader, ContainerStatus& out) {
       .Read("ready", out.ready)
       .Read("restartCount", out.restarts, 0, kCountMax);
   reader.Object("state", [&](Reader& state) { ReadState(state, out); });
-  // The termination message of the last instance explains more than "CrashLoopBackOff".
+  // Add the termination message of the previous instance: it explains more than "CrashLoopBackOff".
   reader.Object("lastState", [&](Reader& last) {
     last.Object("terminated", [&](Reader& terminated) {
       if (!out.running && !out.terminated) {

@@ -133,7 +133,7 @@ void ReadOverrides(Reader& reader, CompileSpec& out) {
   if (!member->is_object()) {
     reader.Fail("overrides", "expected metadata and spec of a pod");
   } else if (codec::DumpJson(*member).size() > kOverridesBytes) {
-    reader.Fail("overrides", "has more than 64 KiB; put less into it");
+    reader.Fail("overrides", "is larger than 64 KiB; make it smaller");
   } else {
     out.overrides = std::make_shared<const Json>(*member);
   }
@@ -164,7 +164,7 @@ void CheckWhosePods(Reader& reader, const WarmupSpec& spec) {
   if (spec.workload_ref.has_value() && (has_template || !spec.selector.empty())) {
     reader.Fail("workloadRef", "excludes template and selector: remove them, or workloadRef");
   } else if (!spec.workload_ref.has_value() && !has_template && spec.selector.empty()) {
-    reader.Fail("workloadRef", "name one of workloadRef, template or selector");
+    reader.Fail("workloadRef", "set one of workloadRef, template or selector");
   }
 }
 

@@ -24,8 +24,8 @@ void ReadInjection(Reader& reader, Injection& out) {
   });
 }
 
-// Writes every member that the admission policy reads, also empty ones: a missing member is a CEL
-// error, and then nothing is injected.
+// Writes every member that the admission policy reads, even if it is empty: a missing member would
+// be a CEL error, which prevents the injection.
 Json EncodeInjection(const Injection& injection) {
   return Writer()
       .Always("labels", injection.labels)

@@ -9,8 +9,7 @@
 #include "lib/api/node_cache.h"
 #include "lib/codec/reader.h"
 
-// The names of the values of every enum, as in the CRDs (tests/unit/lib/api/schema_test.cc compares
-// them).
+// The texts of the enum values, as in the CRDs (tests/unit/lib/api/schema_test.cc compares them).
 namespace cachewarm::api::json {
 
 template <typename E>

@@ -103,7 +103,7 @@ TEST(CacheWarmup, NoneOrTwoWaysToSelectPodsAreRejected) {
       "(serving.kserve.io/v1beta1), LLMInferenceService (serving.kserve.io/v1alpha1); for pods of "
       "other owners use spec.selector alone";
   ExpectRefused({
-      {"{}", "spec.workloadRef: name one of workloadRef, template or selector"},
+      {"{}", "spec.workloadRef: set one of workloadRef, template or selector"},
       {R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
            "selector": {"matchLabels": {"app": "llama"}}})",
        "spec.workloadRef: excludes template and selector: remove them, or workloadRef"},
