@@ -12,8 +12,8 @@
 #include "lib/base/log.h"
 #include "lib/settings/settings.h"
 
-// Functions that prepare and end the process, for main and the code that assembles a program: they
-// read and change the state of the process.
+// Functions that read and change the state of the process, for main and the code that assembles a
+// program.
 namespace cachewarm::process {
 
 // Blocks SIGTERM and SIGINT in every thread and returns them as a set for the thread that waits for
@@ -26,8 +26,8 @@ sigset_t BlockSignals();
 // memory in an operator that uses 4 MB. Call before any thread exists.
 void KeepMemoryLow();
 
-// Gives the calling thread CPU and disk only when no other thread wants them (nice 19, idle I/O
-// class). Has no effect if the kernel refuses.
+// Gives the calling thread CPU and disk only when no other thread needs them (nice 19, idle I/O
+// class). Ignores errors of the kernel.
 void LowerThreadPriority();
 
 std::optional<std::string> Environment(const std::string& name);
@@ -44,8 +44,8 @@ inline constexpr std::chrono::milliseconds kStopWithin{1800};
 using StopLimit = std::function<std::chrono::milliseconds()>;
 // Runs `work` on its own thread and returns its status. The first of `signals` (from
 // BlockSignals()) requests a stop of `work`. If `work` has not returned when `limit` has passed,
-// the process exits with success, so that it ends within 2 s of SIGTERM: every program tolerates
-// being killed at any instruction.
+// the process exits with success, by default within 2 s of SIGTERM. That is safe: every program
+// tolerates being killed at any instruction.
 absl::Status RunUntilSignal(
     const sigset_t& signals, Log& log, const std::function<absl::Status(std::stop_token)>& work,
     const StopLimit& limit = [] { return kStopWithin; });

@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 
 // Drops pages that are read only when the program starts: symbol tables, relocations, initialisers.
-// Otherwise they stay resident while memory is plentiful; of 18 MB of such pages the operator reads
-// less than half after its start.
+// Otherwise these pages stay resident while memory is plentiful: the operator has 18 MB of them and
+// needs less than half after its start.
 namespace cachewarm::process {
 
 // A range of addresses in whole pages.
@@ -21,8 +21,8 @@ struct Mapping {
   bool operator==(const Mapping&) const = default;
 };
 
-// Returns the private, read-only mappings of files, of which no page differs from the file, in the
-// text of /proc/PID/smaps (proc_pid_smaps(5)). Skips mappings whose state is unknown. Pure.
+// Parses the text of /proc/PID/smaps (proc_pid_smaps(5)). Returns the private, read-only mappings
+// of files in which no page differs from the file. Skips mappings whose state is unknown. Pure.
 std::vector<Mapping> UnchangedFiles(const std::string& smaps);
 
 // Removes the mappings of UnchangedFiles() from the resident set; later reads load them from the

@@ -73,12 +73,12 @@ absl::StatusOr<std::optional<Devices>> QueryCudaDriver(const std::string& librar
   }
   CudaDriver cuda;
   if (!cuda.Load(library)) {
-    return absl::UnavailableError(
-        fmt::format("{} lacks symbols that the CUDA driver has", library_name));
+    return absl::UnavailableError(fmt::format(
+        "{} is not usable as the CUDA driver: it lacks required functions", library_name));
   }
   Devices out{.devices = {}, .driver_version = {}, .source = "cuda"};
   if (const CUresult code = cuda.init(0); code != CUDA_SUCCESS) {
-    // A stub library of a container image, or a driver without devices: both mean that there is no
+    // A stub library in a container image, or a driver without devices: in both cases there is no
     // GPU.
     const bool none = code == CUDA_ERROR_NO_DEVICE || code == CUDA_ERROR_STUB_LIBRARY ||
                       code == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
@@ -89,7 +89,8 @@ absl::StatusOr<std::optional<Devices>> QueryCudaDriver(const std::string& librar
     return cuda.Error("device count", code);
   }
   if (count < 0 || count > static_cast<int>(kDevicesMax)) {
-    return absl::UnavailableError(fmt::format("the CUDA driver reports {} devices", count));
+    return absl::UnavailableError(
+        fmt::format("the CUDA driver reports an implausible number of devices: {}", count));
   }
   for (int i = 0; i < count; ++i) {
     CW_ASSIGN_OR_RETURN(Device device, Describe(cuda, i));

@@ -23,7 +23,7 @@ struct Nvml {
   decltype(nvmlDeviceGetName)* name = nullptr;
   decltype(nvmlDeviceGetCudaComputeCapability)* capability = nullptr;
   decltype(nvmlDeviceGetMemoryInfo)* memory = nullptr;
-  // Functions for MIG: null with drivers before 450, which do not know it.
+  // Functions for MIG: null with drivers before 450, which do not support MIG.
   decltype(nvmlDeviceGetMigMode)* mig_mode = nullptr;
   decltype(nvmlDeviceGetMaxMigDeviceCount)* mig_count = nullptr;
   decltype(nvmlDeviceGetMigDeviceHandleByIndex)* mig_handle = nullptr;
@@ -130,7 +130,8 @@ absl::StatusOr<Devices> Ask(const Nvml& nvml) {
     return nvml.Error("device count", code);
   }
   if (count > kDevicesMax) {
-    return absl::UnavailableError(fmt::format("NVML reports {} devices", count));
+    return absl::UnavailableError(
+        fmt::format("NVML reports an implausible number of devices: {}", count));
   }
   for (unsigned i = 0; i < count; ++i) {
     CW_RETURN_IF_ERROR(AddDevice(nvml, i, out));
@@ -147,7 +148,8 @@ absl::StatusOr<std::optional<Devices>> QueryNvml(const std::string& library_name
     return std::nullopt;
   }
   if (!nvml.Load(library)) {
-    return absl::UnavailableError(fmt::format("{} lacks symbols that NVML has", library_name));
+    return absl::UnavailableError(
+        fmt::format("{} is not usable as NVML: it lacks required functions", library_name));
   }
   if (const nvmlReturn_t code = nvml.init(); code != NVML_SUCCESS) {
     // No GPU: a container image may contain the library on a machine without a driver.

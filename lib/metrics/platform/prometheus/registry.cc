@@ -155,8 +155,8 @@ class PrometheusRegistry final : public Registry {
   }
 
  private:
-  // Stores the metric that `make` creates and returns it. A metric with a bad spec is kept, too,
-  // but not served.
+  // Stores the metric that `make` creates and returns it. A metric with an invalid spec is stored
+  // too, because the caller needs a reference, but it is not served.
   template <typename Metric, typename Make>
   Metric& Keep(const MetricSpec& spec, absl::Status check, Make make,
                std::vector<std::unique_ptr<Metric>>& kept) {

@@ -92,16 +92,17 @@ absl::StatusOr<std::vector<Certificate>> ParseCertificates(std::string_view pem)
   ERR_clear_error();
   while (const X509Pointer read{PEM_read_bio_X509(bio.get(), nullptr, NoPassword, nullptr)}) {
     if (certificates.size() == kCertificatesMax) {
-      return InvalidPem(fmt::format("holds more than {} certificates", kCertificatesMax));
+      return InvalidPem(fmt::format("contains more than {} certificates", kCertificatesMax));
     }
     certificates.push_back({.pem = WritePem(read.get()),
                             .from = TimeOf(X509_get0_notBefore(read.get())),
                             .until = TimeOf(X509_get0_notAfter(read.get())),
                             .dns_names = DnsNamesOf(read.get())});
   }
-  // PEM_read stops at the end of the text or at an incomplete block.
+  // PEM_read stops at the end of the text (PEM_R_NO_START_LINE) or at a malformed block.
   if (certificates.empty() || ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
-    return InvalidPem("holds no whole PEM \"CERTIFICATE\", or one that cannot be read");
+    return InvalidPem(
+        "contains no PEM block \"CERTIFICATE\", or one that is incomplete or malformed");
   }
   ERR_clear_error();
   return certificates;

@@ -118,7 +118,8 @@ absl::StatusOr<KeyPair> IssueServing(const KeyPair& authority,
   const X509Pointer issuer = ReadCertificate(authority.certificate);
   const Key signer = ReadKey(authority.key);
   if (issuer == nullptr || signer == nullptr || dns_names.empty()) {
-    return absl::InvalidArgumentError("the authority or its key cannot be read, or no name given");
+    return absl::InvalidArgumentError(
+        "the authority or its key cannot be parsed, or no DNS name is given");
   }
   CW_ASSIGN_OR_RETURN(const Made made, Begin(dns_names.front(), validity, issuer.get()));
   std::string names;
