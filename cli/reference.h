@@ -36,7 +36,7 @@ struct OpenedReference {
   std::shared_ptr<bundle::Store> store;
 
   bundle::RepositoryRef place() const { return {*store, reference.repository}; }
-  // Returns the digest of the reference; looks a tag up in the store. Errors: INVALID_ARGUMENT if
+  // Returns the digest of the reference; looks up a tag in the store. Errors: INVALID_ARGUMENT if
   // the reference has neither tag nor digest; else the store's error.
   absl::StatusOr<Digest> Resolve(std::stop_token stop) const;
 };

@@ -29,7 +29,7 @@ struct Metrics {
   metrics::Gauge& admission;              // label: mode (policy, webhook); 1 if installed
   metrics::Counter& webhook_requests;     // labels: result
   metrics::Histogram& webhook_seconds;    // no labels
-  metrics::Gauge& leader;                 // no labels: 1 if this replica is the leader
+  metrics::Gauge& leader;                 // no labels; 1 if this replica is the leader
 
   // Counts one removed gate. `warmup` must be "" if the operator does not know the warmup: anyone
   // may write any warmup name on a pod, and each name would create a new series.

@@ -38,7 +38,7 @@ constexpr kube::SlowNamespaceLimiter::SlowPatches kDeferSlow{.at_once = 0, .limi
 // KiB.)
 constexpr size_t kAnnotationBytesMax = 253;
 
-// Returns true if the pod has any scheduling gate. Most pods have none and are then not decoded.
+// Returns true if the pod has any scheduling gate. Pods without one, most pods, are not decoded.
 bool HasGates(const Json& pod) {
   const Json* gates = kube::At(pod, {"spec", "schedulingGates"});
   return gates != nullptr && gates->is_array() && !gates->empty();

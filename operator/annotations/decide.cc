@@ -134,7 +134,7 @@ Decision NameConflict(const AnnotationRequest& request) {
                                   request.warmup))}};
 }
 
-// Creates or updates the CacheWarmup of a workload that requests one.
+// Creates or updates the CacheWarmup of a workload that requests a warmup.
 Decision Ensure(const AnnotationRequest& request) {
   const api::AnnotatedSpec requested = api::ReadAnnotatedSpec(request.annotations);
   Decision out;
@@ -175,7 +175,7 @@ Decision MarkForRemoval(const AnnotationRequest& request) {
           .requeue_after = request.grace};
 }
 
-// Removes the CacheWarmup of a workload that no longer requests one, after the grace period.
+// Deletes the CacheWarmup of a workload that no longer requests a warmup, after the grace period.
 Decision Remove(const AnnotationRequest& request) {
   // A CacheWarmup without kRequestedSpecAnnotation was created by a user, so it is not deleted even
   // if the workload owns it.

@@ -17,8 +17,8 @@ inline constexpr size_t kRequiredMax = 1'000;  // hostnames of one In or NotIn; 
 inline constexpr int kPreferenceWeight = 10;   // range 1 to 100; lower than usual weights
 
 struct HostRules {
-  std::vector<std::string> required;   // kubernetes.io/hostname In; empty: no rule
-  std::vector<std::string> excluded;   // kubernetes.io/hostname NotIn
+  std::vector<std::string> required;   // hostnames that the pod may use (In); empty: no rule
+  std::vector<std::string> excluded;   // hostnames that the pod must not use (NotIn)
   std::vector<std::string> preferred;  // hostnames preferred with kPreferenceWeight
 };
 

@@ -9,7 +9,7 @@
 #include "lib/codec/json_fwd.h"
 
 // Applies the changes of the admission policy (manifests/admission.yaml) to builder Jobs and
-// dry-run pods; keep both in sync. Pure.
+// dry-run pods. A change of the policy requires the same change here. Pure.
 namespace cachewarm::render {
 
 // Returns the directory name for the user that the container runs as: "u<uid>", or "image" if only

@@ -146,8 +146,8 @@ bool IsReserved(std::string_view key) {
          key.starts_with("container.apparmor.security.beta.kubernetes.io/");
 }
 
-// Returns why the patch changes more than the pod's spec, labels and annotations; "" if it does
-// not.
+// Returns the problem and the remedy if the patch changes more than the pod's spec, labels and
+// annotations, or a reserved key; "" if it does not.
 std::string MetadataRefusal(const Json& overrides) {
   for (const auto& [name, value] : overrides.items()) {
     if (name != "metadata" && name != "spec") {
@@ -173,7 +173,8 @@ std::string MetadataRefusal(const Json& overrides) {
   return "";
 }
 
-// Returns why the merged template would compile a cache with another key; "" if it would not.
+// Returns the problem and the remedy if the merged template would compile a cache with another key;
+// "" if it would not.
 std::string CacheKeyChange(const Json& pod_template, const Json& merged,
                            std::string_view container) {
   const Json* before = Named(List(pod_template, {"spec", "containers"}), container);

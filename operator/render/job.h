@@ -22,14 +22,14 @@ struct BuilderJobSpec {
   std::string key;
   int attempt = 1;
   Mount mount;
-  std::vector<std::string>
-      hostnames;  // nodes with the key's GPU type and CPU class; the pod runs only there
+  // Nodes with the key's GPU type and CPU class. The pod runs only on these.
+  std::vector<std::string> hostnames;
   std::set<std::string> label_keys;  // omitted: Services, PDBs or the workload select by them
   std::string priority_class;
 };
 
-// Returns "<warmup>-<key8>-<attempt>", truncating the warmup's part to a DNS label of at most 63
-// bytes.
+// Returns "<warmup>-<key8>-<attempt>" as a DNS label. Truncates the warmup's name so that the label
+// has at most 63 bytes.
 std::string BuilderJobName(std::string_view warmup, std::string_view key, int attempt);
 
 // Returns the value of the label kBuilderKeyLabel: the first 32 digits of the key (label values

@@ -12,7 +12,8 @@
 // Job, a PyTorchJob). lib/api/workload_kinds.h lists the supported kinds. Pure.
 namespace cachewarm::workloads {
 
-// Value of StandalonePods::warmup for pods without distinguishing labels. Not a valid object name.
+// Value of StandalonePods::warmup for pods without distinguishing labels. It is not a valid object
+// name, so no CacheWarmup has it.
 inline constexpr std::string_view kUnlabelled = "-";
 
 struct StandalonePods {
