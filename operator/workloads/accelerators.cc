@@ -62,8 +62,8 @@ bool TemplateRequestsAccelerator(const Json& pod_template) {
 }
 
 bool RequestsAccelerator(const Json& workload) {
-  // An LLMInferenceService has a PodSpec below spec.{template,prefill.template,worker}; the other
-  // kinds have a PodTemplateSpec below spec.template.
+  // spec.template and spec.worker of an LLMInferenceService are PodSpecs; the templates of the
+  // other kinds are PodTemplateSpecs.
   return TemplateRequests(At(workload, {"spec", "template"})) ||
          TemplateRequests(At(workload, {"spec", "jobTemplate", "spec", "template"})) ||
          TemplateRequests(At(workload, {"spec", "leaderWorkerTemplate", "workerTemplate"})) ||
