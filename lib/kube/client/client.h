@@ -21,15 +21,15 @@ class Client {
   Client& operator=(const Client&) = delete;
   virtual ~Client() = default;
 
-  // Sends one request and returns the object of the response. Errors as ToStatus() maps them;
-  // UNAVAILABLE or DEADLINE_EXCEEDED also if the server could not be reached. Before it returns an
-  // error, Do() retries idempotent requests a few times within some seconds, and requests that were
-  // answered with 429 after the time that the server asked for.
+  // Sends one request and returns the object of the response. Retries idempotent requests a few
+  // times within some seconds. After a 429, retries any request when the time that the server asked
+  // for has passed. Errors: those of ToStatus(); UNAVAILABLE or DEADLINE_EXCEEDED if the server
+  // could not be reached.
   virtual absl::StatusOr<codec::Json> Do(const Request& request, std::stop_token stop) = 0;
 
   // Sends a list request and passes its items to `on_item` on the calling thread, without
   // managedFields; the returned list has no items left. Before an error is returned, some items may
-  // have been passed on.
+  // already have been passed to `on_item`.
   using ItemHandler = std::function<void(codec::Json)>;
   virtual absl::StatusOr<codec::Json> DoList(const Request& request, const ItemHandler& on_item,
                                              std::stop_token stop);

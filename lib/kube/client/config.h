@@ -11,14 +11,15 @@ namespace cachewarm::kube {
 // Address and credentials of one API server.
 struct ClusterConfig {
   std::string server;      // "https://10.0.0.1:6443", without trailing path
-  std::string token;       // a bearer token; instead of it:
+  std::string token;       // a bearer token, if token_file is empty
   std::string token_file;  // path of a file with a token that is rotated
   std::string default_namespace = "default";
   http::TlsOptions tls;
 };
 
 // Reads the environment of a pod: KUBERNETES_SERVICE_HOST and _PORT from `environment`; token, CA
-// and namespace from `account_dir`. FAILED_PRECONDITION names what is missing outside of a pod.
+// and namespace from `account_dir`. Outside of a pod: FAILED_PRECONDITION, which names the missing
+// variable or file.
 struct PodEnvironment {
   std::string service_host;
   std::string service_port;
@@ -26,8 +27,8 @@ struct PodEnvironment {
 };
 absl::StatusOr<ClusterConfig> InClusterConfig(const PodEnvironment& environment);
 
-// Reads a kubeconfig file. An empty `context` selects its current-context. Relative paths in the
-// file start at its directory. INVALID_ARGUMENT for exec plugins, auth providers, basic
+// Reads a kubeconfig file. An empty `context` selects its current-context. Paths in the file are
+// relative to its directory. INVALID_ARGUMENT for exec plugins, auth providers, basic
 // authentication, proxies, insecure-skip-tls-verify and tls-server-name, with the alternative to
 // use.
 absl::StatusOr<ClusterConfig> KubeconfigFile(const std::string& path, const std::string& context);

@@ -33,8 +33,8 @@ http::Method MethodOf(const std::string& name) {
   return http::Method::kGet;
 }
 
-// Converts an error response to a status. Proxies, and aggregated servers that are down, do not
-// answer with JSON.
+// Converts an error response to a status. The body may not be JSON, for example if a proxy answers,
+// or if an aggregated API server is down.
 absl::Status ErrorOf(const http::Response& response) {
   ApiError error{.code = response.status, .reason = {}, .message = {}, .retry_after = {}};
   if (const absl::StatusOr<Json> body = codec::ParseJson(response.body);
@@ -88,7 +88,7 @@ class HttpClient final : public Client {
                               std::stop_token stop) override {
     CW_ASSIGN_OR_RETURN(const std::string text,
                         Persist(request, stop, [&] { return Once(request, stop); }));
-    // A malformed response is not retried: some items were already passed on.
+    // A malformed response is not retried, because some items have already been passed to on_item.
     return RequireJson(
         request, codec::ParseJsonItems(text, {.list = "items", .unread = "managedFields"}, on_item,
                                        limits()));

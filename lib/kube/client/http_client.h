@@ -24,12 +24,12 @@ struct RequestReport {
 struct HttpClientOptions {
   ClusterConfig config;
   Duration unary_timeout{15'000};  // Do() fails if no byte arrives for this long
-  // A watch ends if no byte arrives for this long. Servers send bookmarks about once a minute
-  // without guaranteeing it.
+  // A watch ends if no byte arrives for this long. Servers send bookmarks about once a minute, but
+  // do not guarantee them.
   Duration watch_timeout{120'000};
   int tries = 4;  // attempts of one idempotent Do()
-  // Limit of a response. One object of the largest size that a server accepts fits (watch_event.h);
-  // if a list does not fit, fewer items per page are requested (watcher.h).
+  // Limit of a response, larger than any single object (watch_event.h). If a list does not fit, the
+  // Watcher requests fewer items per page (watcher.h).
   size_t response_bytes_max = 16U << 20U;
   // Called after every request on the caller's thread; may be empty. Must not throw.
   std::function<void(const RequestReport&)> on_request;

@@ -27,15 +27,16 @@ struct UnsupportedField {
 };
 constexpr std::array kUnsupportedUserFields = {
     UnsupportedField{"exec",
-                     "programs are not run to get credentials; create a token and put it in token"},
-    UnsupportedField{"auth-provider", "auth providers are gone from Kubernetes; use token"},
-    UnsupportedField{"username", "the API server has no basic authentication any more; use token"},
-    UnsupportedField{"password", "the API server has no basic authentication any more; use token"},
+                     "credential plugins are not run; create a token and set the field token"},
+    UnsupportedField{"auth-provider", "Kubernetes has removed auth providers; use token"},
+    UnsupportedField{"username", "Kubernetes has removed basic authentication; use token"},
+    UnsupportedField{"password", "Kubernetes has removed basic authentication; use token"},
     UnsupportedField{"as", "impersonation is not supported"},
 };
 constexpr std::array kUnsupportedClusterFields = {
     UnsupportedField{"proxy-url", "proxies are not supported"},
-    UnsupportedField{"tls-server-name", "use a server address that the certificate names"},
+    UnsupportedField{"tls-server-name",
+                     "is not supported; use a server address that is in the certificate"},
 };
 
 absl::Status RejectUnsupported(const Json& object, const std::string& path,
@@ -49,8 +50,8 @@ absl::Status RejectUnsupported(const Json& object, const std::string& path,
   return absl::OkStatus();
 }
 
-// Returns the object <member> of the item with this name in the list `section`: contexts, clusters
-// and users have this form.
+// Returns the object `member` of the item `name` in the list `section` (contexts, clusters or
+// users).
 absl::StatusOr<Json> Named(const Json& config, std::string_view section, const std::string& name,
                            std::string_view member) {
   const Json* list = At(config, {section});

@@ -52,8 +52,8 @@ absl::StatusOr<bool> ReleaseGate(Client& client, const GatePatch& patch, std::st
     return false;
   }
   const codec::Json bare = api::gate::WithoutAnnotations(patch.operations);
-  // Try without annotations after any error except an overloaded server: the policy that rejects an
-  // annotation chooses the code.
+  // Try without annotations after every error except those of an overloaded server: a policy that
+  // rejects the annotations may return any code.
   const bool is_busy = absl::IsResourceExhausted(answer) || absl::IsUnavailable(answer);
   if (!is_busy && bare.size() < patch.operations.size() && Send(client, patch, bare, stop).ok()) {
     return true;

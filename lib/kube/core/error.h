@@ -23,8 +23,8 @@ struct ApiError {
 // Converts an error to a status. The HTTP code determines the status code (lib/base/http_status.h),
 // except that the reasons Expired and Gone give OUT_OF_RANGE, and a 409 with the reason
 // AlreadyExists gives ALREADY_EXISTS. Never OK: an error with a success code is UNKNOWN. The
-// functions below return the HTTP code and the reason from the status, and RetryAfterOf() of
-// lib/base the wait that the server requested.
+// functions below read the HTTP code and the reason back from the status; RetryAfterOf() of
+// lib/base reads the wait that the server requested.
 absl::Status ToStatus(const ApiError& error);
 
 // Converts a metav1.Status; uses `http_code` if it has no code.

@@ -29,8 +29,8 @@ struct ObjectName {
   friend auto operator<=>(const ObjectName&, const ObjectName&) = default;
 };
 
-// Functions that read metadata of an object. They never throw: a missing member or another type
-// gives an empty value.
+// Functions that read metadata of an object. They never throw: a member that is missing or has
+// another type gives an empty value.
 ObjectName NameOf(const codec::Json& object);
 std::string UidOf(const codec::Json& object);
 std::string ResourceVersionOf(const codec::Json& object);

@@ -57,8 +57,9 @@ Request Create(const Resource& resource, const codec::Json& object, const WriteO
 Request Update(const Resource& resource, const codec::Json& object, const WriteOptions& options);
 // Server-side apply with force: takes ownership of every field in `object` and keeps all other
 // fields. Sets apiVersion and kind from `resource`. With a metadata.uid the request changes only
-// the object with that uid (INVALID_ARGUMENT if the uid differs, ABORTED if there is no object);
-// with a metadata.resourceVersion only that version of the object (ABORTED).
+// the object with that uid (INVALID_ARGUMENT if the uid differs, ABORTED if there is no object).
+// With a metadata.resourceVersion it changes only that version of the object (ABORTED if the
+// version differs).
 Request Apply(const Resource& resource, const codec::Json& object, const WriteOptions& options);
 // Applies an RFC 6902 patch. A failing "test" operation returns INVALID_ARGUMENT.
 Request JsonPatch(const Resource& resource, const ObjectName& name, const codec::Json& operations,

@@ -10,7 +10,7 @@
 namespace cachewarm::kube {
 
 enum class WatcherActionType {
-  kList,   // request the page after `continue_token`, then call OnPage() or OnFailure()
+  kList,   // request the page after `continue_token`, then call OnPage() or OnListFailure()
   kWatch,  // watch from `resource_version`, call OnProgress() and OnWatchEnd()
   kSleep,  // wait for `delay`, then call Next() again
 };
@@ -28,8 +28,8 @@ struct WatcherAction {
 //  - A page over the local limit (RESOURCE_EXHAUSTED without a 429) is requested again at once with
 //    an eighth of the items. One item always fits, because servers limit objects to 1.5 MiB, so no
 //    tenant can block a list with many large objects. Each received page doubles the number again.
-//  - After OUT_OF_RANGE (410) it lists again; at once if nothing failed in the last 120 s.
-//  - After a watch that ended regularly or broke off it watches again from the last version.
+//  - After OUT_OF_RANGE (410) it lists again, without backoff if nothing failed in the last 120 s.
+//  - After a watch that ended regularly or was cut off it watches again from the last version.
 //  - INVALID_ARGUMENT from a watch means undecodable events: it lists again, with backoff.
 //  - A watch that ends at once without an event counts as a failure.
 //  - Backoff after failures: 0.8 s × 2 up to 30 s, reset after 120 s without failure.

@@ -30,8 +30,7 @@ bool OptionalReflector::Check(std::stop_token stop) {
     }
     return false;
   }
-  // If the kind was served until now, it counts as absent only after two answers in a row without
-  // it.
+  // A kind that was served until now counts as absent only after two answers in a row without it.
   if (follows && *presence != Presence::kServed && !std::exchange(absent_once_, true)) {
     return false;
   }
@@ -64,8 +63,8 @@ void OptionalReflector::LogChange(Presence presence) {
       return runtime_.log.Info("kind is not served", fields);
     case Presence::kForbidden:
       return runtime_.log.Warning(
-          "kind is served and may not be listed: its workloads are not seen; grant the operator "
-          "get, list and watch",
+          "kind is served, but RBAC forbids listing it: its workloads are ignored; grant the "
+          "operator get, list and watch",
           fields);
   }
 }

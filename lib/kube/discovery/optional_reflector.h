@@ -12,13 +12,13 @@
 namespace cachewarm::kube {
 
 struct CheckIntervals {
-  Duration known{60'000};   // interval of checks whether the kind is served
-  Duration unknown{5'000};  // interval after a failed check
+  Duration known{60'000};   // time until the next check after a successful one
+  Duration unknown{5'000};  // time until the next check after a failed one
 };
 
 // A reflector of a kind that the cluster may lack. Checks regularly (one GET) whether the API
-// server serves the kind. Keeps the store up to date while it does, and removes every object after
-// two answers in a row without the kind. While the kind is absent or may not be listed, the store
+// server serves the kind. While it does, keeps the store up to date. After two answers in a row
+// without the kind, removes every object. While the kind is absent or may not be listed, the store
 // counts as synced and is empty. Writes one log line per change.
 class OptionalReflector {
  public:

@@ -20,9 +20,9 @@ enum class Presence {
 // resource.
 bool ListsResource(const codec::Json& listed, const Resource& resource);
 
-// Asks the API server about one kind: by discovery of the group and version, then, with `may_list`,
-// by a list of one item. An error means that the query failed: it is not known whether the kind is
-// served.
+// Returns whether the API server serves a kind, by discovery of the group and version. With
+// `may_list`, also lists one item, which detects kForbidden. After an error it is unknown whether
+// the kind is served.
 absl::StatusOr<Presence> LookUp(Client& client, const Resource& resource, bool may_list,
                                 std::stop_token stop);
 

@@ -89,7 +89,7 @@ std::string_view Controller::Settle(const std::string& key,
   } else {
     queue_.AddWithBackoff(key);
   }
-  // A conflict is normal: the store had an older version of the object.
+  // A conflict (ABORTED) is normal: the local store had an older version of the object.
   const LogLevel level = absl::IsAborted(status) ? LogLevel::kDebug : LogLevel::kWarning;
   log_.Write(level, "reconcile failed",
              {{"controller", options_.name},

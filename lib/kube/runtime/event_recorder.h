@@ -40,8 +40,8 @@ struct EventRecorderOptions {
   size_t queue_max = 1024;          // further events are dropped and counted
   size_t series_max = 4096;         // series kept for aggregation; the oldest is dropped
   Duration series_window{360'000};  // a repetition within this time increments a counter
-  int burst = 25;                   // events per object and reason that are sent without limit,
-  Duration refill{300'000};         // then one each time this has passed (client-go's spam filter)
+  int burst = 25;                   // events per object and reason that may be sent at once
+  Duration refill{300'000};         // time per further event (client-go's spam filter)
 };
 
 // Writes events.k8s.io/v1 objects on its own thread. For a repetition within series_window it

@@ -14,7 +14,7 @@ using codec::Json;
 
 constexpr Duration kPatchInterval = std::chrono::seconds(10);
 constexpr size_t kNoteBytesMax = 1024;   // events.k8s.io/v1
-constexpr size_t kReasonBytesMax = 128;  // also action and reportingInstance
+constexpr size_t kReasonBytesMax = 128;  // limit of reason, action and reportingInstance
 constexpr size_t kNameBytesMax = 200;  // length of the regarding object's name in the event's name
 
 // Truncates the text at a character boundary of UTF-8.

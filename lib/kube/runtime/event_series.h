@@ -20,8 +20,8 @@ class EventSeries {
  public:
   explicit EventSeries(const EventRecorderOptions& options) : options_(options) {}
 
-  // How to record one occurrence: create an Event (`create`), count it for a later patch (neither
-  // is set), or drop it.
+  // The decision about one occurrence: create an Event (`create`), drop it (`is_dropped`), or count
+  // it for a later patch (neither is set).
   struct AddResult {
     std::optional<Request> create;
     bool is_dropped = false;

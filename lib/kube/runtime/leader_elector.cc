@@ -34,7 +34,7 @@ absl::Status LeaderElector::Validate(const LeaderElectorOptions& options) {
       options.renew_deadline * 5 <= options.retry_period * 6 ||
       options.lease_duration <= options.renew_deadline) {
     return absl::InvalidArgumentError(
-        "lease_duration must be longer than renew_deadline, and that longer than 1.2 times "
+        "lease_duration must exceed renew_deadline, and renew_deadline must exceed 1.2 times "
         "retry_period");
   }
   return absl::OkStatus();

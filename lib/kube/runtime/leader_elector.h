@@ -24,10 +24,10 @@ struct LeaderElectorOptions {
 };
 
 // Leader election by a coordination.k8s.io/v1 Lease with the rules of client-go's leaderelection:
-// only the local time at which the record was seen to change counts, never a time written in it. It
-// cannot exclude two leaders at once: a paused leader may lead a moment too long; server-side apply
-// and resource versions protect the objects that it writes. The lease is released on stop, so that
-// the next replica leads within retry_period.
+// the lease has expired when its record has not changed for lease_duration by the local clock;
+// times in the record are ignored. Two replicas can lead at once for a moment, for example after a
+// leader was paused; server-side apply and resource versions protect the objects that they write.
+// The lease is released on stop, so that the next replica leads within retry_period.
 class LeaderElector {
  public:
   // Requires lease_duration > renew_deadline > 1.2 × retry_period > 0, else INVALID_ARGUMENT.
@@ -47,7 +47,7 @@ class LeaderElector {
   // The last observed lease and the local time of its last change.
   struct ObservedLease {
     std::string holder;
-    std::string spec;  // as text: any change is a sign of life
+    std::string spec;  // as text: any change counts as a renewal
     std::string resource_version;
     std::string acquired;
     int64_t transitions = 0;

@@ -117,8 +117,8 @@ void Reflector::Trim(Json& object) const {
   if (object.is_object() && object.contains("metadata") && object["metadata"].is_object()) {
     object["metadata"].erase("managedFields");
   }
-  // Items of a list lack kind and apiVersion, objects of a watch have them: both are removed, so
-  // that readers see no difference.
+  // Set apiVersion and kind, which objects of a watch have and items of a list lack, so that
+  // readers see no difference.
   if (object.is_object()) {
     object["apiVersion"] = options_.resource.ApiVersion();
     object["kind"] = options_.resource.kind;
@@ -145,10 +145,10 @@ void Reflector::LogFailure(const absl::Status& status, std::string_view doing) c
   const LogFields fields = {
       {"resource", options_.resource.plural}, {"verb", doing}, {"err", Message(status)}};
   if (absl::IsOutOfRange(status)) {
-    runtime_.log.Debug("place in the history was forgotten, listing again", fields);
+    runtime_.log.Debug("resource version is no longer available, listing again", fields);
   } else if (absl::IsDeadlineExceeded(status) && doing == "watch") {
     // Bookmarks are not guaranteed: a kind without changes may be silent this long.
-    runtime_.log.Debug("watch was silent for too long, taking it up again", fields);
+    runtime_.log.Debug("watch was silent for too long, starting it again", fields);
   } else {
     runtime_.log.Warning("list or watch failed", fields);
   }

@@ -22,7 +22,7 @@ struct ReflectorOptions {
   std::string ns;  // empty: all namespaces
   std::string label_selector;
   std::string field_selector;
-  int page_items = 500;          // a page is held in memory as text: use fewer for large objects
+  int page_items = 500;          // a whole page is in memory as text: use fewer for large objects
   Duration backoff_max{30'000};  // longest backoff while the server fails
   // Removes the members of an object that are not needed, before it is stored. managedFields are
   // already removed.

@@ -11,7 +11,7 @@ namespace {
 // a loaded one within a few: a longer patch most likely waits for a webhook that does not answer.
 constexpr Duration kUsualLimit{3'000};
 constexpr Duration kSlow{1'000};
-// Time without a patch after which a namespace is forgotten: it may have been deleted.
+// Time after the last slow failure after which a namespace is forgotten: it may have been deleted.
 constexpr Duration kForgetAfter{600'000};
 
 }  // namespace

@@ -13,11 +13,11 @@
 
 namespace cachewarm::kube {
 
-// Keeps slow pod patches of one namespace from delaying those of all others: behind a webhook that
-// does not answer each patch takes 10 to 30 s. A patch is cancelled after 3 s. A namespace is slow
-// once a patch failed there after a second or more, until a patch is answered faster or ten minutes
-// have passed. Few patches of slow namespaces run at the same time, and they get more time. Keeps
-// its state in memory only. Thread-safe.
+// Keeps slow pod patches of one namespace from delaying those of all others. Each patch takes 10 to
+// 30 s while a webhook of the namespace does not answer, so a patch is cancelled after 3 s. A
+// namespace becomes slow when a patch there fails after a second or more. It stays slow until a
+// patch there takes less than a second, or for ten minutes. Only a few patches of slow namespaces
+// run at the same time, but they get more time. Keeps its state in memory only. Thread-safe.
 class SlowNamespaceLimiter {
  public:
   struct SlowPatches {
@@ -29,8 +29,8 @@ class SlowNamespaceLimiter {
   SlowNamespaceLimiter(const Clock& clock, SlowPatches slow) : clock_(clock), slow_(slow) {}
 
   // Calls `patch`, which must return soon after its token is stopped, and returns its result.
-  // Errors: DEADLINE_EXCEEDED when the patch was cancelled: it may have taken effect; ABORTED,
-  // without a call of `patch`, when too many patches of slow namespaces are running.
+  // Errors: DEADLINE_EXCEEDED if the patch was cancelled; it may still have taken effect. ABORTED,
+  // without calling `patch`, if too many patches of slow namespaces are running.
   using Patch = std::function<absl::Status(std::stop_token)>;
   absl::Status Run(const std::string& ns, std::stop_token stop, const Patch& patch);
 

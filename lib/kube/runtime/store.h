@@ -66,7 +66,7 @@ struct ByName {
   }
 };
 
-// As Change, with packed objects.
+// Like Change, with packed objects.
 struct CachedChange {
   CachedObjectPtr before;
   CachedObjectPtr after;
@@ -95,8 +95,8 @@ class Store {
   size_t size() const;
   // Returns true after a complete list has been stored, and always from then on.
   bool HasSynced() const { return synced_.load(); }
-  // Blocks until HasSynced(); returns false if `clock` reaches `deadline` or `stop` is requested
-  // before.
+  // Blocks until HasSynced(). Returns false if `clock` reaches `deadline` or `stop` is requested
+  // earlier.
   bool AwaitSynced(const Clock& clock, MonoTime deadline, std::stop_token stop) const;
 
   // For the reflector and tests. Replace() returns the changes, including deletions of objects that

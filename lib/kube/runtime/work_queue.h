@@ -44,8 +44,8 @@ class WorkQueue {
 
   // Accepts no further keys. Get() still returns waiting keys; delayed keys are dropped.
   void ShutDown();
-  // Calls ShutDown(), then blocks until Done() was called for every key that Get() returned;
-  // returns false after `limit`.
+  // Calls ShutDown(), then blocks until Get() has returned every waiting key and Done() was called
+  // for each. Returns false after `limit`.
   bool Drain(Duration limit);
 
   // Returns the number of keys that are due and that Get() has not returned yet.
