@@ -7,8 +7,8 @@
 
 namespace cachewarm::agent {
 
-// Makes the journal consistent with the links on disk: drops recorded activations whose link was
-// never flipped, and removes records of trees that no longer exist. Call at start, after
+// Makes the journal consistent with the links on disk. Drops recorded activations whose link was
+// not flipped, and removes records of trees that no longer exist. Call at start, after
 // SweepLeftovers().
 absl::Status RepairJournal(const fs::Dir& root, WallTime now);
 

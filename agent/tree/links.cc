@@ -29,8 +29,8 @@ absl::Status MakeFolders(const fs::Dir& root, const Mount& mount, const std::str
     if (!made.ok() && !absl::IsAlreadyExists(made)) {
       return made;
     }
-    // Keep a file or link that a pod created under this name. If an earlier call was killed, the
-    // directory exists but may not have its mode yet.
+    // Keep a file or link that a pod created under this name. An existing directory may lack its
+    // mode if an earlier call was killed.
     CW_ASSIGN_OR_RETURN(const fs::FileStat found, root.Stat(path));
     if (found.type == fs::FileType::kDirectory && (made.ok() || found.mode != kTreeMode)) {
       CW_RETURN_IF_ERROR(OpenToPods(root, path, mount));
@@ -39,7 +39,7 @@ absl::Status MakeFolders(const fs::Dir& root, const Mount& mount, const std::str
   return absl::OkStatus();
 }
 
-// Returns the first unused cold id of `mount`.
+// Returns the first unused name of a tree without a bundle (cold id) for `mount`.
 absl::StatusOr<std::string> FreeColdId(const fs::Dir& root, const Mount& mount) {
   for (int attempt = 0; attempt < kColdTreesMax; ++attempt) {
     std::string id = ColdId(mount, attempt);
@@ -50,8 +50,9 @@ absl::StatusOr<std::string> FreeColdId(const fs::Dir& root, const Mount& mount) 
     }
     CW_RETURN_IF_ERROR(found.status());
   }
-  return absl::ResourceExhaustedError(fmt::format("{}: {} cold trees; remove old ones below .gen",
-                                                  MountPath(mount), kColdTreesMax));
+  return absl::ResourceExhaustedError(
+      fmt::format("{}: {} trees without a bundle exist; remove unused .gen/cold-*",
+                  MountPath(mount), kColdTreesMax));
 }
 
 absl::StatusOr<std::string> MakeTree(const fs::Dir& root, const Mount& mount, std::string id,
@@ -71,8 +72,8 @@ absl::StatusOr<std::string> MakeTree(const fs::Dir& root, const Mount& mount, st
   return id;
 }
 
-// Makes a tree without a bundle. Always uses the first cold id until its link exists, so that a
-// killed agent leaves no unused trees.
+// Makes a tree without a bundle. Always uses the first cold id while the mount has no link: if the
+// agent is killed, the next call uses the same tree, and no unused tree remains.
 absl::StatusOr<std::string> MakeColdTree(const fs::Dir& root, const Mount& mount,
                                          const PrepareOptions& options) {
   return MakeTree(root, mount, ColdId(mount, 0), options);
@@ -101,8 +102,8 @@ absl::Status Adopt(const fs::Dir& root, const Mount& mount, const PrepareOptions
   CW_ASSIGN_OR_RETURN(const std::string id, FreeColdId(root, mount));
   const std::string tree = GenerationPath(id);
   CW_RETURN_IF_ERROR(fs::ReplaceLink(root, tree, LinkTarget(id)));
-  // Record the earliest possible time: a container may have mounted the directory at any time
-  // before.
+  // Record the earliest possible time: a container may already have mounted the directory at any
+  // earlier time.
   CW_RETURN_IF_ERROR(
       RecordActivation(root, mount, {.generation = id, .at = WallTime{}, .renew = options.renew}));
   CW_RETURN_IF_ERROR(root.Exchange(path, tree));
@@ -116,7 +117,7 @@ absl::Status RepairLink(const fs::Dir& root, const Mount& mount, const PrepareOp
   same_start.renew = past.empty() ? options.renew : past.back().renew;
   for (auto it = past.rbegin(); it != past.rend(); ++it) {
     if (it->renew != same_start.renew) {
-      continue;  // a renewal replaced this tree, because it may have crashed a pod
+      continue;  // the spec requested a fresh tree, because this one may have crashed a pod
     }
     if (IsDamagedTree(root, it->generation)) {
       continue;

@@ -10,16 +10,16 @@
 #include "lib/base/clock.h"
 #include "lib/fs/dir.h"
 
-// Links that pods mount. A kill at any instruction leaves a path that resolves to a complete
-// directory, the old one or the new one. These functions never remove a tree that was active. Call
-// on one thread at a time.
+// Manages the links that pods mount. If the agent is killed at any instruction, each path still
+// resolves to a complete directory, either the old one or the new one. These functions never remove
+// a tree that was active. Call on one thread at a time.
 namespace cachewarm::agent {
 
 struct PrepareOptions {
   // Folders that every new tree contains, with mode 0777.
   std::vector<std::string> folders;
   WallTime now{};  // for the journal
-  int renew = 0;   // value of `renew` in the spec
+  int renew = 0;   // value of the counter `renew` in the spec
   // Called before a link leads to `generation`; `fresh` is true if no link ever led to it. May be
   // empty.
   std::function<void(const std::string& generation, bool fresh)> before_flip;
@@ -30,7 +30,7 @@ struct PrepareOptions {
 //   nothing                a link to a new cold tree
 //   a directory (kubelet)  becomes a cold tree; pods keep using the same directory
 //   a dangling link        a link to the newest remaining tree of this mount, else to an empty one
-//   a link to a tree       corrected mode
+//   a link to a tree       the same link; the mode of the tree is corrected
 absl::Status PrepareMount(const fs::Dir& root, const Mount& mount, const PrepareOptions& options);
 
 // Flips the link of `mount` to `generation`. A directory at the path of the mount is first
@@ -47,7 +47,8 @@ absl::StatusOr<std::string> ActivateFreshTree(const fs::Dir& root, const Mount& 
 // synced already. If the generation exists, it is kept and the staging tree is removed.
 absl::Status CommitGeneration(const fs::Dir& root, const std::string& generation);
 
-// Sets mode and owner of one directory of a tree: any uid may write, and "u<uid>" owns it.
+// Sets mode and owner of one directory of a tree: every user may write, and the user of
+// `mount.run_as` owns it if that is "u<ID>".
 absl::Status OpenToPods(const fs::Dir& root, const std::string& path, const Mount& mount);
 
 }  // namespace cachewarm::agent

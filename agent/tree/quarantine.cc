@@ -55,7 +55,8 @@ absl::StatusOr<QuarantinedBundle> DecodeBundle(const Json& object, const std::st
   }
   CW_RETURN_IF_ERROR(reader.status());
   if (QuarantinedBundlePath(bundle.name.warmup_uid, bundle.name.digest) != path) {
-    return absl::InvalidArgumentError(fmt::format("{}: the content is of another bundle", path));
+    return absl::InvalidArgumentError(
+        fmt::format("{}: the record describes another bundle than its file name", path));
   }
   return bundle;
 }

@@ -12,8 +12,9 @@
 #include "lib/base/clock.h"
 #include "lib/fs/dir.h"
 
-// Records of bundles (.state/quarantine) and trees (.state/damaged) that this node must not use, so
-// that a restarted agent does not use them either. Call on one thread at a time.
+// Records of bundles (.state/quarantine) and trees (.state/damaged) that this node must not use.
+// They are on disk so that a restarted agent does not use them either. Call on one thread at a
+// time.
 namespace cachewarm::agent {
 
 struct QuarantinedBundle {
@@ -23,7 +24,8 @@ struct QuarantinedBundle {
   int failures = 0;
   WallTime at{};                  // time of the last failure
   std::optional<WallTime> until;  // time of the next retry; none: never
-  // Version of the agent, limits and kind of node at that time; the record is void if they change.
+  // Version of the agent, limits, GPU type and CPU class at that time. The record is ignored if
+  // they change, because the bundle may be accepted then.
   std::string criteria;
   friend bool operator==(const QuarantinedBundle&, const QuarantinedBundle&) = default;
 };
@@ -37,7 +39,7 @@ absl::Status RemoveQuarantinedBundle(const fs::Dir& root, const BundleName& name
 absl::Status WriteDamagedTree(const fs::Dir& root, const std::string& generation,
                               const DamagedTree& tree);
 bool IsDamagedTree(const fs::Dir& root, const std::string& generation);
-// Reads all records. Includes trees whose record cannot be read: that the record exists is enough.
+// Reads all records. A tree whose record cannot be read counts as damaged too.
 absl::StatusOr<std::map<std::string, DamagedTree>> ReadDamagedTrees(const fs::Dir& root);
 absl::Status RemoveDamagedTree(const fs::Dir& root, const std::string& generation);
 

@@ -14,7 +14,7 @@
 #include "lib/fs/file.h"
 
 // Reads and writes files of the journal below .state. Only the agent writes there, but the disk may
-// be damaged, so reads are bounded and checked.
+// be damaged, so reads are limited and checked.
 namespace cachewarm::agent {
 
 inline constexpr mode_t kRecordMode = 0600;

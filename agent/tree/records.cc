@@ -208,8 +208,9 @@ absl::Status RepairActivations(const fs::Dir& root, const Mount& mount,
   if (!activations.empty() && activations.back().generation == generation) {
     return absl::OkStatus();
   }
-  // At most one activation is recorded ahead of its link. If the link is older than that, it was
-  // changed manually, so the time of its activation is unknown.
+  // After a crash, the journal may be one activation ahead of the link: drop that one. Any other
+  // difference means that the link was changed manually at an unknown time: record it with the
+  // present time.
   if (activations.size() > 1 && activations[activations.size() - 2].generation == generation) {
     activations.pop_back();
   } else {
@@ -233,7 +234,7 @@ std::vector<std::string> GenerationsAt(const std::vector<Activation>& activation
       break;
     }
   }
-  // The container started before the oldest record; the oldest recorded tree is the best guess.
+  // The container started before the oldest record, so the oldest recorded tree is the best guess.
   if (candidates.empty() && !activations.empty()) {
     candidates.push_back(activations.front().generation);
   }

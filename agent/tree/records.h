@@ -13,13 +13,14 @@
 #include "lib/fs/dir.h"
 #include "lib/fs/file.h"
 
-// The journal below .state: small JSON files, and the entries of a tree as lines, each replaced by
-// one rename. A missing or unreadable file loses information but never a tree: readers return
-// NOT_FOUND or INVALID_ARGUMENT, and callers continue without the record.
+// The journal below .state: small JSON files, and one file per tree with a line for each of its
+// files. Every file is replaced by one rename. A missing or unreadable file loses information but
+// never a tree: readers return NOT_FOUND or INVALID_ARGUMENT, and callers continue without the
+// record.
 namespace cachewarm::agent {
 
-// A file of a bundle in a tree, with its inode. While inode, size and times match, the file is
-// unchanged.
+// A file of a tree that comes from a bundle, with its stat after extraction. While inode, size and
+// times match, the file is unchanged.
 struct EntryRecord {
   std::string path;
   std::string kind;
@@ -49,11 +50,11 @@ absl::StatusOr<GenerationRecord> ReadGenerationRecord(const fs::Dir& root, const
 absl::StatusOr<std::vector<EntryRecord>> ReadEntryRecords(const fs::Dir& root,
                                                           const std::string& id);
 
-// The mount's link leads to `generation` since `at`.
+// The link of a mount leads to `generation` from the time `at` on.
 struct Activation {
   std::string generation;
   WallTime at{};
-  int renew = 0;  // value of `renew` in the spec for which the tree was made
+  int renew = 0;  // value of the counter `renew` in the spec when the tree was made
   friend bool operator==(const Activation&, const Activation&) = default;
 };
 
@@ -65,20 +66,20 @@ std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount)
 absl::Status RecordActivation(const fs::Dir& root, const Mount& mount,
                               const Activation& activation);
 // Drops the last recorded activation if its link was not flipped because of a crash. `generation`
-// is the target of the link.
+// is the present target of the link.
 absl::Status RepairActivations(const fs::Dir& root, const Mount& mount,
                                const std::string& generation, WallTime now);
 
-// Maximum time from resolving a container's mount to its started_at.
+// Maximum time from the moment at which kubelet resolves a container's mount to started_at.
 inline constexpr Duration kMountedBefore{30'000};
 
-// Returns the generations that a container started at `started_time` may have mounted: its mount is
-// resolved up to `before` earlier, and API times are whole seconds. Newest first; empty only if
-// nothing is recorded.
+// Returns the generations that a container started at `started_time` may have mounted, newest
+// first. There may be several, because kubelet resolves the mount up to `before` earlier and API
+// times are whole seconds. Empty only if nothing is recorded.
 std::vector<std::string> GenerationsAt(const std::vector<Activation>& activations,
                                        WallTime started_time, Duration before);
 
-// Results of captures, so that a restarted agent reports them without publishing again.
+// Persist the results of captures, so that a restarted agent reports them without publishing again.
 absl::Status WriteCaptureRecord(const fs::Dir& root, const api::CaptureStatus& capture);
 std::vector<api::CaptureStatus> ReadCaptureRecords(const fs::Dir& root);
 absl::Status RemoveCaptureRecord(const fs::Dir& root, const std::string& id);

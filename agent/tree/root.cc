@@ -30,7 +30,8 @@ absl::Status MakePrivate(const fs::Dir& root, std::string_view path) {
       !made.ok() && !absl::IsAlreadyExists(made)) {
     return made;
   }
-  // SetMode() also fails if the path is a link or on another file system.
+  // Do not use MakeDir() alone: SetMode() also fails if the path is a link or on another file
+  // system.
   return root.SetMode(path, kPrivateMode);
 }
 
