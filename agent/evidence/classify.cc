@@ -14,9 +14,9 @@ using caches::Role;
 
 constexpr std::string_view kMarkerEnd = ".load_ok";
 
-// Returns true if the event shows that the file was changed after `begin`. A close after writing
-// alone does not, because locks and databases are opened for writing on every start; if nothing was
-// written, the file's mtime is before the start.
+// Returns true if the event shows that the file was changed after `begin`. Opening a file for
+// writing and closing it is not sufficient, because engines do that with locks and databases on
+// every start. Such a file was changed only if its mtime is also after `begin`.
 bool Changed(const FileEvent& event, WallTime begin) {
   switch (event.type) {
     case FileEventType::kCreated:
@@ -97,8 +97,8 @@ class Tally {
   }
 
   // Updates the sets for an event of an index entry. An opened file counts as read even before it
-  // is closed, because a mapped file (dlopen) is closed only when the process exits; it does not
-  // count if it is then closed after writing.
+  // is closed, because a mapped file (dlopen) is closed only when the process exits. If it had been
+  // opened for writing, its close removes it again.
   void AddIndex(const FileEvent& event, bool written) {
     if (written) {
       written_.insert(event.path);

@@ -11,13 +11,13 @@ namespace cachewarm::agent {
 //   unknown   the record is incomplete
 //   hit       entries read, none compiled         partial   some read, some compiled
 //   miss      compiled, none read                 inert     no entry read, nothing compiled
-//   hollow    entries read, none compiled, yet native code was rebuilt
+//   hollow    entries read, none compiled, but native code was rebuilt
 // The caller decides whether a miss was a cold start or the start of a builder.
 struct Observation {
   api::StartResult result = api::StartResult::kUnknown;
   int entries_opened = 0;   // distinct existing index entries that were read
   int entries_written = 0;  // distinct index entries that were compiled
-  int native_built = 0;     // distinct native objects built, not counting the compiler's probes
+  int native_built = 0;     // distinct native objects built, without tests of the compiler
   // From the first compiled file to the last index entry; zero if nothing was compiled.
   Duration compile_span{0};
 };
@@ -26,8 +26,8 @@ struct Observation {
 Observation ClassifyStart(const EventRecord& record, const api::StartWindow& start,
                           const caches::CacheTable& table);
 
-// Returns the paths of the record that were opened, read or written and that `table` allows in a
-// bundle. Pure.
+// Returns the files of the record that were opened, read or written, limited to those that `table`
+// allows in a bundle. Pure.
 UsedFiles UsedIn(const EventRecord& record, const caches::CacheTable& table);
 
 }  // namespace cachewarm::agent

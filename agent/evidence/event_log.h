@@ -25,8 +25,8 @@ class EventLog {
   EventLog(const Limits& limits, WallTime since) : limits_(limits), complete_since_(since) {}
 
   // Appends an event. Events of one type and file within 100 ms count as one. At a limit, drops the
-  // oldest half of the events, or the new event; windows that include the time of a dropped event
-  // are then incomplete.
+  // oldest half of the events, or the new event. Windows that include the time of a dropped event
+  // become incomplete.
   void Add(const FileEvent& event);
   // Marks all windows that begin before `now` as incomplete.
   void Lose(WallTime now);

@@ -22,7 +22,7 @@ enum class FileEventType {
 struct FileEvent {
   FileEventType type = FileEventType::kOpened;
   WallTime time{};   // when the agent read the event from the kernel
-  WallTime mtime{};  // kWritten only: mtime at that time, to distinguish a lock from a write
+  WallTime mtime{};  // kWritten only: mtime after the close; old if nothing was written
   std::string path;  // relative to the generation's root
 
   friend bool operator==(const FileEvent&, const FileEvent&) = default;
@@ -31,13 +31,13 @@ struct FileEvent {
 // File events in the trees of one warmup between two times.
 struct EventRecord {
   std::vector<FileEvent> events;  // ordered by time
-  // False if events may be missing: the kernel's queue or the event log overflowed, or the watch
-  // began after the window.
+  // False if events may be missing: a queue or log overflowed, or watching began after the start of
+  // the window.
   bool complete = true;
 };
 
 // API times are whole seconds, rounded down, and kubelet writes them with a delay. The window of a
-// start is therefore from one second before started_at to two seconds after ready_at.
+// pod start is therefore from one second before started_at to two seconds after ready_at.
 inline WallTime WindowBegin(const api::StartWindow& start) {
   return start.started_time - Duration(1000);
 }

@@ -24,8 +24,9 @@ class Inotify {
 
   int fd() const { return fd_.get(); }
 
-  // Watches the directory with the descriptor `directory`. Returns the watch number, the same for
-  // the same directory. Errors: RESOURCE_EXHAUSTED above fs.inotify.max_user_watches.
+  // Watches the directory with the descriptor `directory`. Returns the watch number; a repeated
+  // call for the same directory returns the same number. Errors: RESOURCE_EXHAUSTED above
+  // fs.inotify.max_user_watches.
   absl::StatusOr<int> Watch(int directory);
   void Forget(int watch);
 

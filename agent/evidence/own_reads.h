@@ -13,9 +13,10 @@
 
 namespace cachewarm::agent {
 
-// Scopes in which the agent reads files of a tree itself. A scope lists the events that these reads
-// will raise, so that they are not recorded as reads by a pod. Each listed event is consumed once.
-// An ended scope is kept until the events that were queued at its end have been read. Thread-safe.
+// Keeps events of the agent's own reads out of the records, because only reads by pods are
+// evidence. The agent reads a tree within a scope. A scope lists the events that these reads will
+// raise; each listed event is consumed once. An ended scope is kept until the events that were
+// queued at its end have been read. Thread-safe.
 class OwnReadScopes {
  public:
   OwnReadScopes();

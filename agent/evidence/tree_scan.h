@@ -17,15 +17,16 @@ struct ScanLimits {
 
 // Callbacks of a scan. Paths are relative to the root of the tree.
 struct ScanVisitor {
-  // Called with the open directory before it is listed. A callback that adds a watch misses no
-  // file: later files raise an event, existing files are listed. Return false to skip the contents.
+  // Called with the open directory before it is listed. If the callback adds a watch, no file is
+  // missed: existing files are listed, later files raise an event. Return false to skip the
+  // contents.
   std::function<bool(std::string_view path, int fd)> directory;
   std::function<void(std::string_view path)> file;
 };
 
-// Visits `path` of the tree ("" is its root) and everything below it; follows no links. Entries
-// that disappear during the scan are skipped. Errors: RESOURCE_EXHAUSTED if the tree exceeds a
-// limit; a part of it was visited then.
+// Visits `path` of the tree ("" is its root) and everything below it; follows no links. Skips
+// entries that disappear during the scan. Errors: RESOURCE_EXHAUSTED if the tree exceeds a limit;
+// then only a part of it was visited.
 absl::Status ScanTree(const fs::Dir& root, const std::string& path, const ScanLimits& limits,
                       const ScanVisitor& visitor);
 

@@ -26,8 +26,7 @@
 namespace cachewarm::agent {
 namespace {
 
-// Returns true for names that no bundle can contain; events of such files are dropped to save
-// memory.
+// Returns true for names that no bundle can contain. Their events are dropped to save memory.
 bool IsNoise(std::string_view path) {
   const caches::Skip skip = caches::CacheTable::AllPresets().Classify(path).skip;
   return skip == caches::Skip::kLock || skip == caches::Skip::kTemporary ||
@@ -223,7 +222,7 @@ class InotifyWatcher final : public Watcher {
     }
   }
 
-  // inotify(7) does not guarantee that only one bit is set.
+  // Records one event for each bit of `mask`: inotify(7) does not guarantee that only one is set.
   void Record(Tree& tree, const std::string& path, uint32_t mask, WallTime now) {
     if (IsNoise(path)) {
       return;
@@ -247,9 +246,9 @@ class InotifyWatcher final : public Watcher {
     }
   }
 
-  // Watches `path` and everything below it. Files that already exist raise no event of their
-  // creation, so `found` is recorded for each of them. Without `found` nothing is recorded: the
-  // files are as old as the tree.
+  // Watches `path` and everything below it. The creation of files that already exist raises no
+  // event any more, so `found` is recorded for each of them. Without `found` nothing is recorded:
+  // the files are as old as the tree.
   void Scan(Tree& tree, const std::string& path, const std::optional<FileEvent>& found) {
     const ScanLimits limits{.depth_max = limits_.depth_max};
     const ScanVisitor visitor{

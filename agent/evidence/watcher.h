@@ -14,7 +14,7 @@
 namespace cachewarm::agent {
 
 struct WatcherLimits {
-  // Limit for all trees together; a watch takes 1 KB of kernel memory.
+  // Limit for all trees together; each watched directory takes 1 KB of kernel memory.
   int directories_max = 50'000;
   int directories_per_tree = 20'000;
   int depth_max = 32;
@@ -29,17 +29,17 @@ struct WatchedTree {
   std::string warmup_uid;
   std::string directory;  // absolute path of the tree
   std::string run_as;     // "u1000", "image"; empty matches every run-as
-  // True for a new tree that no pod can have used yet: its record is complete from the beginning of
-  // time. False for trees that were found after a restart or adopted.
+  // True for a new tree that no pod can have used yet: its record is then complete for any window.
+  // False for trees that were found after a restart or adopted (made by kubelet).
   bool fresh = false;
 };
 
 class OwnReads;
 
-// Records with inotify which files engines read and write in the trees of this node, on its own
-// thread. A directory that cannot be watched makes records incomplete and never affects a workload.
-// Trees are untrusted input, because pods write them: no link is followed, and every count is
-// bounded. Thread-safe.
+// Records which files engines read and write in the trees of this node. Uses inotify, on its own
+// thread. If a directory cannot be watched, records are incomplete, but workloads are never
+// affected. Trees are untrusted input, because pods write them: no link is followed, and every
+// count is limited. Thread-safe.
 class Watcher {
  public:
   // Starts the watcher thread. `clock` and `log` must outlive the watcher. Errors:
@@ -58,7 +58,7 @@ class Watcher {
   // Removes the watches and events of the tree.
   virtual void RemoveTree(std::string_view generation) = 0;
 
-  // Returns the events in [begin, end] of the warmup's trees for `run_as` (empty: all), including
+  // Returns the events in [begin, end] of the warmup's trees for `run_as` (empty: all). Includes
   // all events that the kernel had queued at the call. The record is incomplete if no such tree is
   // watched.
   virtual EventRecord Read(std::string_view warmup_uid, std::string_view run_as, WallTime begin,
