@@ -9,12 +9,12 @@
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 
-// Distinguishes damage in a tree that pods write into from changes made by engines. Pure.
+// Pods write into their trees. This file distinguishes damage from changes made by engines. Pure.
 namespace cachewarm::agent {
 
 // A file of a bundle, compared with the file that is now at its path in the tree.
 struct FileChange {
-  bool right = false;      // the content has the digest in the bundle's entry list
+  bool right = false;      // the content matches the digest in the bundle's entry list
   bool same_file = false;  // inode and mode are unchanged since the agent created the file
   bool written = false;    // size or mtime changed
   bool writable = false;   // engines rewrite files of this kind in place (lib/caches)
@@ -22,16 +22,16 @@ struct FileChange {
 };
 
 enum class FileState {
-  kIntact,            // the bytes of the bundle
+  kIntact,            // has the bytes of the bundle
   kModifiedByEngine,  // written by an engine; not checked any further
-  kDamaged,           // not changed by an engine, or crashes its reader
+  kDamaged,           // changed, but not by an engine; or truncated, which crashes its reader
 };
 
 // Compilers replace files (rename, or unlink and create) and modify only files marked `writable` in
 // place. Any other in-place change, and any content change with an unchanged mtime, is damage.
 FileState EvaluateFile(const FileChange& change);
 
-// Describes why a kDamaged change is damage. The text is to follow "<path>: ".
+// Describes why a kDamaged change is damage. The caller prepends "<path>: ".
 std::string_view DescribeDamage(const FileChange& change);
 
 // A tree that must not be activated again, and the first damage found in it. The tree is not
@@ -46,12 +46,13 @@ struct DamagedTree {
   friend bool operator==(const DamagedTree&, const DamagedTree&) = default;
 };
 
-// Returns text for users, for example "inductor/x.so: its content changed".
+// Returns text for users, for example "inductor/x.so: was replaced by a truncated file".
 std::string DescribeDamage(const DamagedTree& tree);
 
-// Returns true if one of `earlier` has the same damage in another inode and neither file was
-// written: the frames of the bundle were verified, so its entry list does not match its contents,
-// and every further tree would be damaged likewise.
+// Returns true if the bundle's entry list must be wrong: one of `earlier` has the same damage in
+// another inode, and neither file was written since it was extracted. The fetch verified the
+// contents of the bundle, so only the list can be wrong, and every further tree would appear
+// damaged too.
 bool IsIndexInconsistent(const DamagedTree& found,
                          const std::map<std::string, DamagedTree>& earlier);
 

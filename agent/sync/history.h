@@ -14,7 +14,7 @@ namespace cachewarm::agent {
 
 // Source of the error that ended a fetch.
 enum class FaultSource {
-  kBundle,     // the content of the bundle, or bytes that the store returned instead
+  kBundle,     // the bundle is invalid, or the store returned other bytes
   kSignature,  // no signature by a trusted key
   kStore,      // the store does not respond or denies access
   kDisk,       // the disk of this node
@@ -26,7 +26,7 @@ enum class FaultKind {
   kDamaged,   // the bytes in the store do not match the digest: retried until the store is repaired
   kUnsigned,  // not signed by a trusted key: retried until it is signed
   kMissing,   // not in the store
-  kOverLimit,  // byteLimit of this node
+  kOverLimit,  // exceeds byteLimit of this node
   kStore,
   kDiskFull,
   kDisk,  // the disk is read-only or returns I/O errors
@@ -38,7 +38,8 @@ struct FailureState {
   MonoTime not_before{};  // MonoTime::max(): never
   std::string reason;     // one of the reasons in lib/api/reasons.h
   std::string message;    // error and remedy, for users
-  // The bundle is rejected or damaged: persisted, so that a restart does not fetch it again.
+  // True if the bundle was rejected or damaged. Such a failure is persisted, so that a restarted
+  // agent does not fetch the bundle again.
   bool quarantined = false;
 };
 
@@ -48,8 +49,8 @@ struct BundleName {
   friend auto operator<=>(const BundleName&, const BundleName&) = default;
 };
 
-// Running fetches and failures since the agent started. Lost at a restart without consequences,
-// except for quarantined bundles, which are persisted (agent/tree/quarantine.h).
+// Running fetches and failures since the agent started. Losing them at a restart has no
+// consequences; only quarantined bundles are persisted (agent/tree/quarantine.h).
 struct History {
   std::set<std::string> fetching;                   // ids of generations that are being fetched
   std::map<std::string, FailureState> generations;  // failures of store or disk, by id
@@ -65,8 +66,8 @@ FaultKind KindOfFault(FaultSource source, const absl::Status& status);
 // Returns the reason in NodeCache.status and in metrics.
 std::string ReasonOf(FaultKind kind);
 
-// Returns true if the fault is in the bundle, so that the other bundles of the generation are
-// fetched without it; false if it is in the store or the disk, and all bundles wait.
+// Returns true if the fault is in the bundle: the other bundles of the generation are then fetched
+// without it. Returns false if it is in the store or the disk: then all bundles wait.
 bool IsBundleFault(FaultKind kind);
 
 struct Moment {
@@ -76,9 +77,9 @@ struct Moment {
 };
 
 // Records one more failure and sets the time of the next retry by exponential backoff. Maximum
-// waits: 30 s for store and disk, which may recover soon; 10 minutes for bundles, which must be
-// pushed or signed; 6 hours for damaged bundles, because a retry downloads the whole bundle.
-// Rejected bundles are never retried.
+// waits: 30 s for store and disk, which may recover soon; 10 minutes for missing, unsigned or too
+// large bundles; 6 hours for damaged bundles, because a retry downloads the whole bundle. Rejected
+// bundles are never retried.
 void RecordFailure(FailureState& failure, FaultKind kind, const absl::Status& status,
                    const Moment& moment);
 

@@ -15,7 +15,7 @@ namespace cachewarm::agent {
 
 // State of the path that pods mount.
 enum class LinkState {
-  kActive,     // a link to a complete generation whose directory any allowed pod can write
+  kActive,     // a link to a complete generation that pods can write
   kUnusable,   // such a link, but owner or mode do not allow pods to write
   kDirectory,  // a directory made by kubelet before the agent prepared the mount
   kBroken,     // a dangling link, a link to outside the root, or neither link nor directory
@@ -24,13 +24,13 @@ enum class LinkState {
 struct Link {
   LinkState state = LinkState::kBroken;
   std::string generation;  // target of the link; empty for kDirectory and kBroken
-  int renew = 0;           // value of `renew` in the spec for which the tree was made
+  int renew = 0;           // value of the counter `renew` in the spec when the tree was made
   friend bool operator==(const Link&, const Link&) = default;
 };
 
 // A complete tree. A generation directory is always complete, because it is created by one rename.
 struct Generation {
-  std::vector<Digest> digests;  // empty when cold, or when its record was lost
+  std::vector<Digest> digests;  // empty if it was made without a bundle, or its record was lost
   int64_t bytes = 0;            // size of the bundles' files
   double fetch_seconds = 0;     // from the first manifest to the complete tree
   friend bool operator==(const Generation&, const Generation&) = default;
@@ -41,7 +41,7 @@ struct Inventory {
   std::map<Mount, Link> links;  // mounts whose path does not exist are absent
   std::map<std::string, Generation> generations;
   std::set<std::string> staging;               // names of unfinished trees
-  std::map<std::string, DamagedTree> damaged;  // by generation, also after its tree was removed
+  std::map<std::string, DamagedTree> damaged;  // by generation; stays after the tree was removed
 };
 
 }  // namespace cachewarm::agent

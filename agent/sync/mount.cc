@@ -55,7 +55,7 @@ absl::Status CheckMount(const Mount& mount) {
     return Wrong("uid", mount.uid, "at most 64 letters, digits and dashes");
   }
   if (mount.run_as != "image" && RunAsUser(mount.run_as) < 0) {
-    return Wrong("runAs", mount.run_as, "\"image\" or \"u\" and a user number");
+    return Wrong("runAs", mount.run_as, "\"image\" or \"u\" and a numeric user ID");
   }
   return absl::OkStatus();
 }

@@ -60,8 +60,8 @@ class Planner {
     return out;
   }
 
-  // Repairs links of all mounts, also of unwanted ones: a dangling link prevents containers from
-  // being created, a link to a damaged tree may crash them.
+  // Repairs the links of all mounts, including mounts that the spec no longer lists: a dangling
+  // link prevents containers from being created, and a link to a damaged tree may crash them.
   void RepairLinks() {
     for (const auto& [mount, link] : input_.inventory.links) {
       if (link.state == LinkState::kBroken) {
@@ -156,8 +156,8 @@ class Planner {
     return sources;
   }
 
-  // Returns true if the disk has space for the bundles, judged by their packed size: the unpacked
-  // size is in the manifests, which only the fetch reads and checks.
+  // Returns true if the disk has space for the packed size of the bundles. The unpacked size is
+  // known only from the manifests, so the fetch checks it.
   bool HasCapacity(const api::WantedWarmup& wanted, const std::vector<api::WantedBundle>& bundles) {
     int64_t bytes = planned_bytes_;
     for (const api::WantedBundle& bundle : bundles) {

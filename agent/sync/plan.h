@@ -12,9 +12,9 @@
 #include "agent/sync/inventory.h"
 #include "lib/api/node_cache.h"
 
-// Plans the next steps of the agent: desired × inventory × limits → ordered steps. Pure: no clock,
-// no disk, no log. The agent plans again after every change, so a plan ignores the effects of its
-// own steps.
+// Plans the next steps of the agent: desired state × inventory × disk limits → ordered steps. Pure:
+// no clock, no disk, no log. The agent plans again after every change, so a plan ignores the
+// effects of its own steps.
 namespace cachewarm::agent {
 
 // Makes the path of the mount a link to a usable directory.
@@ -39,14 +39,14 @@ struct Activate {
   friend bool operator==(const Activate&, const Activate&) = default;
 };
 
-// Makes the generation from these bundles. Where two bundles have the same path, the file of the
-// first one is used.
+// Makes the generation from these bundles. If two bundles contain the same path, the file of the
+// first bundle is used.
 struct Fetch {
   Mount mount;
   std::string generation;
   std::vector<api::WantedBundle> bundles;
-  // Active trees of the same warmup whose files are reused. Excludes trees of an earlier `renew`
-  // and damaged ones; empty for a tree that replaces a damaged one.
+  // Active trees of the same warmup whose files are reused. Damaged trees and trees made for
+  // another `renew` are excluded. Empty if the new tree replaces a damaged one.
   std::vector<std::string> sources;
   friend bool operator==(const Fetch&, const Fetch&) = default;
 };
@@ -74,8 +74,8 @@ struct PlanInput {
 };
 
 struct Plan {
-  // Ordered by kind: Prepare and Renew, Activate, Discard, Fetch, so that steps that pods wait for
-  // come first; within a kind by fetch priority of the warmup.
+  // Ordered by kind: Prepare and Renew, Activate, Discard, Fetch. Thus steps that pods wait for
+  // come first. Within a kind, ordered by the fetch priority of the warmup.
   std::vector<Step> steps;
   // Bundles that are not fetched for lack of disk space or because their trees were damaged
   // repeatedly, with the failure to report.
@@ -88,8 +88,8 @@ struct Plan {
 
 Plan MakePlan(const PlanInput& input);
 
-// Maximum number of trees that a node makes of the same bundles, if one after the other gets
-// damaged. After three damaged trees the cause must be permanent, so a fourth would be damaged too.
+// Maximum number of trees that a node makes of the same bundles if each of them gets damaged. After
+// three damaged trees the cause must be permanent, so a fourth would be damaged too.
 inline constexpr int kTreesMax = 3;
 
 // Returns the name of the tree to activate at `mount` for these bundles: an existing undamaged one,
@@ -97,8 +97,8 @@ inline constexpr int kTreesMax = 3;
 std::optional<std::string> SelectTree(const Inventory& inventory, const Mount& mount,
                                       const std::vector<Digest>& digests, int renew);
 
-// Returns the bundles of `wanted` that may be fetched now, in their order: all but those that wait
-// for their retry. The mount should contain these.
+// Returns the bundles of `wanted`, in their order, that the mount should contain now: all except
+// those that wait for a retry.
 std::vector<api::WantedBundle> EligibleBundles(const api::WantedWarmup& wanted,
                                                const History& history, MonoTime now);
 

@@ -151,8 +151,8 @@ class Reporter {
     return most;
   }
 
-  // Returns the failure of the bundle, else of the disk, else of the generation that would contain
-  // the bundle.
+  // Returns the failure to report for the bundle: its own, else the refusal by the plan, else the
+  // failure of the generation that would contain it. Returns null if there is none.
   const FailureState* FindFailure(const Digest& digest) const {
     const BundleName name{wanted_.uid, digest};
     if (const auto own = input_.history.bundles.find(name); own != input_.history.bundles.end()) {

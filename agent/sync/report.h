@@ -21,8 +21,8 @@ struct FetchProgress {
 // Rounds `done` down to a twentieth of `wanted`, to limit the number of status writes.
 int64_t ReportedBytes(int64_t done, int64_t wanted);
 
-// Input of ReportWarmups(). The report depends on the disk and on the failures of this process, so
-// a restarted agent reports the same.
+// Input of ReportWarmups(). The report is derived from the disk and the recorded failures, not from
+// earlier reports, so a restarted agent reports the same.
 struct ReportInput {
   const api::NodeCacheSpec& desired;
   const Inventory& inventory;
@@ -34,13 +34,13 @@ struct ReportInput {
   const api::RootStatus& root;
 };
 
-// Returns one entry per wanted warmup, in the order of the spec. A run-as is prepared only if its
-// link leads to a usable directory on a disk that is writable and executable. A bundle is active
-// only if it is in the active generation of every run-as. Pure.
+// Returns one entry per wanted warmup, in the order of the spec. A run-as counts as prepared only
+// if its link leads to a usable directory on a disk that is writable and executable. A bundle
+// counts as active only if it is in the active generation of every run-as. Pure.
 std::vector<api::NodeWarmup> ReportWarmups(const ReportInput& input);
 
-// Returns true if anything but the heartbeat differs; disk sizes count if they differ by more than
-// a twentieth.
+// Returns true if anything except the heartbeat differs. Disk sizes count only if they differ by
+// more than a twentieth.
 bool HasStatusChanged(const api::NodeCacheStatus& before, const api::NodeCacheStatus& after);
 
 }  // namespace cachewarm::agent

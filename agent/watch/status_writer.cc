@@ -64,7 +64,7 @@ void StatusWriter::WaitForWork(std::unique_lock<std::mutex>& lock, std::stop_tok
     if (next <= now) {
       return;
     }
-    // Bounded, because MonoTime::max() would overflow in the wait.
+    // Limit the wait, because MonoTime::max() would overflow in WaitUntil().
     const MonoTime until = std::min(next, now + Duration(3'600'000));
     runtime_.clock.WaitUntil(lock, wake_, until, stop);
   }

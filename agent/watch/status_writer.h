@@ -14,23 +14,24 @@ namespace cachewarm::agent {
 
 struct StatusWriterOptions {
   std::string node_name;
-  // Wait from the first change to the write, so that several changes are written together.
+  // Delay from the first change to the write, so that several changes are written together.
   Duration coalesce{1'000};
-  // Minimum interval; up to a fifth is added, so that nodes do not write simultaneously.
+  // Minimum interval of writes without a change. Up to a fifth is added at random, so that nodes do
+  // not write at the same time.
   Duration heartbeat{300'000};
   Duration retry_first{1'000};
   Duration retry_most{60'000};
 };
 
-// Writes the status of the node's NodeCache by server-side apply when it changed or a heartbeat is
-// due. Call Run() on its own thread; the other methods are thread-safe.
+// Writes the status of the NodeCache of this node by server-side apply, when the status changed or
+// a heartbeat is due. Call Run() on its own thread; the other methods are thread-safe.
 class StatusWriter {
  public:
   StatusWriter(const kube::Runtime& runtime, StatusWriterOptions options);
 
-  // Sets the current status of the NodeCache with the uid `target`; its `heartbeat` is filled in
-  // when it is written. A new uid means that the NodeCache was recreated: its status is written
-  // again. Nothing is written while `target` is empty.
+  // Sets the current status of the NodeCache with the uid `target`; the write fills in its
+  // `heartbeat`. A new uid means that the NodeCache was recreated, so its status is written again.
+  // Nothing is written while `target` is empty.
   void Set(const std::string& target, api::NodeCacheStatus status);
 
   void Run(std::stop_token stop);
