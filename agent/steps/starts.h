@@ -11,9 +11,9 @@
 
 namespace cachewarm::agent {
 
-// Classifies the first start of each pod on this node by file events. A start is evaluated once,
-// after its api::StartWindow has closed, and stays in the status until the operator removes it from
-// the spec. Call on the sync thread.
+// Classifies the first start of each pod on this node by its file events. A start is evaluated
+// once, after its api::StartWindow (from container start to readiness) has ended. The result stays
+// in the status until the operator removes the start from the spec. Call on the sync thread.
 class Starts {
  public:
   // `tables` must outlive this object and be updated with the same spec as Poll().
@@ -25,7 +25,7 @@ class Starts {
   void Poll(const std::vector<api::StartWindow>& windows);
 
   std::vector<api::StartEvidence> Statuses() const;
-  // Returns true while the window of a start is open, so that Poll() must be called again soon.
+  // Returns true while a start has not ended, so that Poll() must be called again soon.
   bool IsWaiting() const { return is_waiting_; }
 
  private:
@@ -39,8 +39,8 @@ class Starts {
   bool is_waiting_ = false;
 };
 
-// Returns true if `result` may be wrong for each of two pods that start concurrently: pods of one
-// warmup share a directory, so the events of one pod look like those of the other.
+// Returns true if `result` may be wrong when two pods start at the same time: pods of one warmup
+// share a directory, so the events of one pod look like those of the other.
 bool IsAmbiguous(api::StartResult result);
 
 // Returns true if the windows are of the same warmup and run-as and overlap.

@@ -10,7 +10,7 @@ namespace cachewarm::agent {
 namespace {
 
 std::shared_ptr<const caches::CacheTable> Presets() {
-  // The returned pointer owns nothing, because the table is static and is never deleted.
+  // The returned pointer owns nothing: the table is static and is never deleted.
   return {std::shared_ptr<void>(), &caches::CacheTable::AllPresets()};
 }
 

@@ -12,16 +12,17 @@
 
 namespace cachewarm::agent {
 
-// The cache table of each warmup, made once per spec.caches. Call on one thread.
+// The cache table of each warmup, made again only when its spec.caches changes. Call on one thread.
 class Tables {
  public:
-  // Updates the tables to the spec. A warmup with invalid caches gets the presets, and Problem()
+  // Updates the tables to the spec. A warmup with invalid caches gets all presets, and Problem()
   // returns the reason.
   void Update(const std::vector<api::WantedWarmup>& warmups);
 
   // Returns the table of the warmup; all presets if it is not in the spec.
   std::shared_ptr<const caches::CacheTable> Of(const std::string& warmup_uid) const;
-  // Returns the mount of the warmup's pods; without namespace and name if it is not in the spec.
+  // Returns the mount of the pods of the warmup. Namespace and name are empty if the warmup is not
+  // in the spec.
   Mount MountOf(const std::string& warmup_uid, const std::string& run_as) const;
   // Returns why the caches of the warmup are invalid; empty if they are valid.
   std::string Problem(const std::string& warmup_uid) const;

@@ -9,8 +9,8 @@
 namespace cachewarm::agent {
 namespace {
 
-// Time for which a tree is watched after it was last active. A build may take half an hour, and the
-// events of its tree are read at the end.
+// A tree is watched for this time after it was last active. A build may take half an hour, and the
+// events of its tree are read at its end.
 constexpr Duration kKeep(7'200'000);
 
 }  // namespace
@@ -29,7 +29,6 @@ void WatchedTrees::Add(const Mount& mount, const std::string& generation, bool f
        .run_as = mount.run_as,
        .fresh = fresh});
   if (!added.ok()) {
-    // Starts in this tree are reported as unknown; pods are not affected.
     context_.log.Warning("cannot watch tree; its starts will be reported as unknown",
                          {{"generation", generation}, {"err", Message(added)}});
   }

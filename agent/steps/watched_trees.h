@@ -17,7 +17,7 @@ class WatchedTrees {
   explicit WatchedTrees(const Context& context) : context_(context) {}
 
   // Watches a tree. Call before its link is flipped, so that no pod starts before the watch.
-  // `fresh`: no link has led to the tree yet.
+  // `fresh` means that no link has led to the tree yet.
   void Add(const Mount& mount, const std::string& generation, bool fresh);
   // Forgets trees that another process removed from the disk. Call it before a step makes a tree of
   // the same name. Returns true if it forgot a tree.

@@ -24,7 +24,7 @@ class Workers {
   // Queues a job. Returns false if the queue is full or Stop() was called.
   bool Post(Job job);
   size_t threads() const { return threads_max_; }
-  // Drops queued jobs, requests the stop of running ones and waits for them.
+  // Drops queued jobs, requests running jobs to stop and waits for them.
   void Stop();
 
  private:

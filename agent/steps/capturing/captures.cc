@@ -16,8 +16,8 @@
 namespace cachewarm::agent {
 namespace {
 
-// Number of store failures that are retried before the state becomes Failed; the retries take about
-// seven seconds.
+// Number of retries before the state becomes Failed. These retries take about seven seconds
+// together.
 constexpr int kSilentRetries = 3;
 
 // Returns true if a retry may succeed; all other errors need a repair by an administrator.
@@ -97,7 +97,8 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   }
   const std::string generation = FindGeneration(order);
   if (generation.empty()) {
-    return Wait(capture, "", "waiting for the start time of the builder to find its directory");
+    return Wait(capture, "",
+                "waiting for the start time of the builder, which identifies its directory");
   }
   if (IsDamagedTree(context_.root, generation)) {
     return RecordError(DamagedError(generation), capture);
@@ -113,7 +114,8 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   const SettleSample sample = SampleOf(observed->files);
   const bool quiet = capture.settle.Observe(sample, now, Duration(1000) * request.settle_seconds);
   if (request.ready_time == WallTime{}) {
-    return Wait(capture, "", fmt::format("the builder is not ready; {} files", sample.files));
+    return Wait(capture, "",
+                fmt::format("the builder is not ready yet; it has {} files", sample.files));
   }
   if (sample.files == 0) {
     return Wait(capture, api::reason::kNothingToCapture,
@@ -142,8 +144,8 @@ std::string Captures::FindGeneration(const CaptureOrder& order) const {
 
 std::string Captures::MostUsed(const std::vector<std::string>& generations,
                                const CaptureOrder& order) const {
-  // The tree with the most used files wins; if the counts are equal, because events were lost, the
-  // tree with the newest mtime.
+  // Choose the tree with the most used files. If events were lost, the counts may be equal; then
+  // choose the tree with the newest mtime.
   std::pair<size_t, int64_t> most{0, -1};
   std::string best;
   for (const std::string& generation : generations) {
@@ -242,7 +244,8 @@ void Captures::RecordError(const absl::Status& status, Capture& capture) {
                 {.mono = context_.clock.Monotonic(),
                  .wall = context_.clock.Now(),
                  .random = context_.random()});
-  // The engine may compile with its first request; the operator limits how long that may take.
+  // Keep waiting, because the engine may compile at its first request. The operator limits how long
+  // that may take.
   if (absl::IsNotFound(status)) {
     return Wait(capture, api::reason::kNothingToCapture, Message(status));
   }
@@ -275,7 +278,7 @@ void Captures::RecordPublished(const Ended& ended, Capture& capture) {
                     .native = published.native,
                     .compile_seconds = span > 0 ? span : published.stored_compile_seconds};
   capture.done = true;
-  // Ignore a failed write: without the record a restarted agent publishes again and gets the same
+  // Ignore a failed write: without the record, a restarted agent publishes again and gets the same
   // digest.
   WriteCaptureRecord(context_.root, capture.status).IgnoreError();
   const double seconds =

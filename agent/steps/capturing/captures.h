@@ -15,7 +15,7 @@
 
 namespace cachewarm::agent {
 
-// A capture request and the warmup of the builder.
+// A capture request, with the warmup that the builder belongs to.
 struct CaptureOrder {
   api::CaptureRequest request;
   std::string ns;    // namespace of the warmup; empty if the spec does not list the warmup
@@ -24,11 +24,11 @@ struct CaptureOrder {
   std::shared_ptr<const caches::CacheTable> table;
 };
 
-// Executes the capture requests for this node. Waits until the builder's tree has settled, packs
-// and publishes it on a worker thread, and keeps the result on disk until the request is removed. A
-// failure is retried with backoff as long as the request exists: the state stays Packing, with the
-// reason, and becomes Failed (PublishFailed) when the failure persists or a retry cannot help. Call
-// on the sync thread.
+// Executes the capture requests for this node. Waits until no file in the builder's tree has
+// changed for `settle_seconds` (it has settled), packs and publishes the tree on a worker thread,
+// and keeps the result on disk until the request is removed. A failure is retried with backoff as
+// long as the request exists. The state stays Packing during the first retries, and becomes Failed
+// (PublishFailed) if the failure persists or a retry cannot help. Call on the sync thread.
 class Captures {
  public:
   // Reads the results of an earlier process from the disk.
@@ -38,7 +38,7 @@ class Captures {
   void Poll(const std::vector<CaptureOrder>& orders);
 
   std::vector<api::CaptureStatus> Statuses() const;
-  // Returns true while a request has no result; Poll() must then be called every second.
+  // Returns true while a request has no result. Poll() must then be called every second.
   bool IsWaiting() const;
 
  private:

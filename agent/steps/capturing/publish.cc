@@ -47,9 +47,10 @@ std::vector<capture::TreeFile> FilterUsed(std::vector<capture::TreeFile> files,
 
 namespace {
 
-// Returns the bundle to build upon: the previous bundle of the key, else another one of the warmup.
-// Skips bundles that are missing, damaged or of another format; without a base the new bundle is
-// complete by itself.
+// Returns the base: an older bundle whose layers the new bundle shares, so that only the difference
+// is pushed. It is the previous bundle of the key, else another bundle of the warmup. Skips bundles
+// that are missing, damaged or of another format. Without a base, the new bundle contains
+// everything itself.
 absl::StatusOr<std::optional<bundle::Bundle>> FindBase(const bundle::RepositoryRef& place,
                                                        const PublishJob& job,
                                                        const std::string& tag,
@@ -75,21 +76,22 @@ absl::StatusOr<std::optional<bundle::Bundle>> FindBase(const bundle::RepositoryR
 }
 
 // Reads the bundle whose files the new bundle must contain too (request.base_digest). Unlike the
-// result of FindBase() it is never skipped, because without it the files of other ranks would be
-// missing.
+// result of FindBase(), this bundle is never skipped: without it, the files of the other ranks
+// (pods of one distributed server) would be missing.
 absl::StatusOr<bundle::Bundle> ReadBundleToKeep(const bundle::RepositoryRef& place,
                                                 const PublishJob& job,
                                                 const std::stop_token& stop) {
   const Digest& digest = job.request.base_digest;
   absl::StatusOr<bundle::Bundle> previous = bundle::ReadBundle(place, digest, stop);
   if (previous.ok() && previous->config.facts.key != job.request.key) {
-    return absl::FailedPreconditionError(
-        fmt::format("the bundle {} to keep has another key", digest.Short()));
+    return absl::FailedPreconditionError(fmt::format(
+        "bundle {}, which the new bundle must extend, has another key", digest.Short()));
   }
   if (absl::IsNotFound(previous.status()) || absl::IsInvalidArgument(previous.status()) ||
       absl::IsDataLoss(previous.status())) {
-    return absl::FailedPreconditionError(fmt::format("cannot read the bundle {} to keep: {}",
-                                                     digest.Short(), Message(previous.status())));
+    return absl::FailedPreconditionError(
+        fmt::format("cannot read bundle {}, which the new bundle must extend: {}", digest.Short(),
+                    Message(previous.status())));
   }
   return previous;
 }
@@ -104,8 +106,8 @@ absl::StatusOr<std::optional<bundle::Bundle>> BaseOf(const bundle::RepositoryRef
   return previous;
 }
 
-// Returns the facts of the new bundle. If the request has a base_digest, they are united with those
-// of that bundle, whose files the new bundle contains too.
+// Returns the facts of the new bundle. With a base_digest, they are united with the facts of that
+// bundle, because the new bundle contains its files too.
 bundle::Facts FactsOf(const PublishJob& job, const capture::Selection& selection,
                       const std::optional<bundle::Bundle>& base) {
   bundle::Facts own = capture::FactsOf(
@@ -117,7 +119,7 @@ bundle::Facts FactsOf(const PublishJob& job, const capture::Selection& selection
 
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop) {
   CW_RETURN_IF_ERROR(CheckRequest(job.request, job.node));
-  // Read the private key first: if it cannot be read, nothing may be published.
+  // Read the private key before publishing: without it, the bundle could not be signed.
   std::optional<bundle::PrivateKey> key;
   if (!job.private_key_file.empty()) {
     CW_ASSIGN_OR_RETURN(key, bundle::ReadPrivateKey(job.private_key_file));

@@ -24,8 +24,8 @@ struct PublishJob {
   api::CaptureRequest request;
   std::string ns;    // namespace of the warmup
   std::string name;  // name of the warmup
-  // Bundles of the warmup that fit this node. One of them becomes the base if the key has no bundle
-  // yet.
+  // Bundles of the warmup that fit this node. If the key has no bundle yet, the new bundle shares
+  // layers with one of these.
   std::vector<Digest> older;
   UsedFiles used;
   int threads = bundle::DefaultThreads();  // for reading and compressing
@@ -36,26 +36,26 @@ struct PublishJob {
 
 struct Published {
   bundle::Publication publication;
-  bool native = false;                 // the whole bundle contains native host code
-  double stored_compile_seconds = 0;   // recorded in the entries
+  bool native = false;                 // the bundle contains native host code, new or kept
+  double stored_compile_seconds = 0;   // compile time that the entries store
   std::vector<std::string> truncated;  // files that are not in the bundle
 };
 
-// Checks that the key matches the factors, and GPU type and CPU class match this node: a wrong
-// bundle could reach a CPU that cannot run it. Errors: FAILED_PRECONDITION.
+// Checks that the key matches its factors, and that GPU type and CPU class match this node.
+// Otherwise a bundle could reach a CPU that cannot run it. Errors: FAILED_PRECONDITION.
 absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint::NodeFacts& node);
 
-// Returns the files that the builder used.
+// Returns the files that the builder used, and the files that must travel together with them.
 std::vector<capture::TreeFile> FilterUsed(std::vector<capture::TreeFile> files,
                                           const caches::CacheTable& table, const UsedFiles& used);
 
 // Selects, checks, packs, pushes and signs the files of one tree. With `request.base_digest` the
-// bundle also contains the files of that bundle, and has the same digest if nothing is new.
-// Repeating the call gives the same digest. After an error, nothing of the new bundle is readable
-// in the store. Errors: ABORTED: the tree changed during the call and must settle again. NOT_FOUND:
-// the tree has no file to publish. INVALID_ARGUMENT: the bundle exceeds a limit.
-// FAILED_PRECONDITION: the key or the bundle `request.base_digest` cannot be used. Else the store's
-// error.
+// new bundle also contains the files of that bundle; it has the same digest if there is nothing
+// new. Repeating the call gives the same digest. After an error, nothing of the new bundle is
+// readable in the store. Errors: ABORTED: the tree changed during the call and must settle again.
+// NOT_FOUND: the tree has no file to publish. INVALID_ARGUMENT: the bundle exceeds a limit.
+// FAILED_PRECONDITION: the key or the bundle `request.base_digest` cannot be used. Other errors are
+// those of the store.
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

@@ -19,13 +19,13 @@ struct SettleSample {
 
 SettleSample SampleOf(const std::vector<capture::TreeFile>& files);
 
-// Detects that an engine has stopped writing: there is at least one file, and count, bytes and
-// newest mtime have not changed for a time. Pure. Call on one thread.
+// Detects that an engine has stopped writing: at least one file exists, and number, bytes and
+// newest mtime of the files have not changed for some time. Pure. Call on one thread.
 class Settle {
  public:
   // Returns true if all samples taken during the last `quiet` are equal to this one.
   bool Observe(const SettleSample& sample, MonoTime now, Duration quiet);
-  // Drops all samples: the quiet time begins again with the next one.
+  // Drops all samples; the quiet time begins again with the next sample.
   void Restart() { has_sample_ = false; }
 
  private:

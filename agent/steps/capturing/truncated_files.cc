@@ -16,8 +16,9 @@
 namespace cachewarm::agent {
 namespace {
 
-// One second is longer than the pauses between the tools of one compile, and shorter than the
-// several seconds in which a restarted container imports its libraries.
+// A file is checked once it has not been written for this time. One second is longer than the
+// pauses between the tools of one compile, and shorter than the several seconds in which a
+// restarted container imports its libraries.
 constexpr Duration kQuiet(1'000);
 
 absl::Status CheckFile(const fs::Fd& file, const caches::Placement& placement,
@@ -50,8 +51,8 @@ void TruncatedFiles::Sweep(const std::vector<std::string>& generations) {
 
 void TruncatedFiles::CollectWritten(const std::string& generation) {
   const WallTime now = context_.clock.Now();
-  // The first time, read all recorded events of the tree: a file may have been written before the
-  // agent restarted.
+  // The first time, read all recorded events of the tree, because a file may have been written
+  // before the agent restarted.
   const auto [until, is_new] = read_until_.try_emplace(generation, WallTime{});
   const EventRecord record = context_.watcher.ReadTree(generation, until->second, now);
   until->second = now;

@@ -23,7 +23,7 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr mode_t kStagingMode = 0700;
-// Block size of the file system: a file occupies whole blocks.
+// Block size of the file system; a file occupies whole blocks.
 constexpr int64_t kBlockBytes = 4096;
 constexpr int64_t kReserveBytes = int64_t{64} << 20;
 
@@ -46,10 +46,10 @@ absl::Status CheckFit(const bundle::Bundle& bundle, const FetchJob& job) {
   facts.factors.cpu_class = factor("cpuClass");
   facts.native_host_code = bundle.config.facts.requires_cpu_class;
   if (!fingerprint::FitsNode(facts, job.gpu_type, job.cpu_class)) {
-    return absl::InvalidArgumentError(
-        fmt::format("bundle {} was built for GPU type {} and CPU class {}, this node is {} and {}",
-                    bundle.digest.Short(), facts.factors.gpu_type, facts.factors.cpu_class,
-                    job.gpu_type, job.cpu_class));
+    return absl::InvalidArgumentError(fmt::format(
+        "bundle {} was built for GPU type {} and CPU class {}, but this node is {} and {}",
+        bundle.digest.Short(), facts.factors.gpu_type, facts.factors.cpu_class, job.gpu_type,
+        job.cpu_class));
   }
   return absl::OkStatus();
 }
@@ -71,7 +71,7 @@ EntryRecord RecordOf(const bundle::Entry& entry, const fs::FileStat& stat) {
           .ctime_ns = stat.ctime_ns};
 }
 
-// Executes one fetch. Remembers which bundle is in progress, for the error.
+// Executes one fetch. Remembers which bundle is in progress, so that an error names it.
 class Fetcher {
  public:
   Fetcher(const FetchJob& job, std::stop_token stop)
@@ -101,7 +101,8 @@ class Fetcher {
                                               .bytes = fetched_.bytes,
                                               .fetch_seconds = fetched_.seconds},
                                              entries, fs::Durable::kOnceAllSynced));
-    // One sync covers tree and journal: until the tree has its final name, the journal is ignored.
+    // One sync is sufficient for tree and journal: the journal is ignored until the tree has its
+    // final name.
     CW_RETURN_IF_ERROR(job_.root.SyncFileSystem());
     CW_RETURN_IF_ERROR(CommitGeneration(job_.root, job_.step.generation));
     return fetched_;
@@ -114,7 +115,7 @@ class Fetcher {
   }
 
  private:
-  // Checks signatures before any other read: an unsigned bundle is not parsed.
+  // Checks signatures before any other read, so that an unsigned bundle is never parsed.
   absl::Status CheckSignatures() {
     if (job_.public_key_file.empty()) {
       return absl::OkStatus();
@@ -126,7 +127,7 @@ class Fetcher {
       current_ = wanted.digest;
       CW_ASSIGN_OR_RETURN(const bundle::SignatureCheck check,
                           bundle::CheckSignature(Place(), wanted.digest, keys, stop_));
-      store_.ClearFault();  // signatures that could not be read were skipped
+      store_.ClearFault();  // CheckSignature() skipped signatures that it could not read
       if (!check.good) {
         return absl::InvalidArgumentError(check.problem);
       }
@@ -182,8 +183,8 @@ class Fetcher {
     records_.try_emplace(entry.path, RecordOf(entry, stat));
   }
 
-  // Returns the options for unpacking one bundle. The unpacking makes no directories, because they
-  // exist already, and does not sync, because the disk is synced once after all bundles.
+  // Returns the options for unpacking one bundle. No directories are made, because they exist
+  // already. Nothing is synced, because the disk is synced once after all bundles.
   bundle::UnpackOptions Options() {
     return {.limits = job_.limits,
             .threads = job_.threads,
@@ -255,8 +256,8 @@ class Fetcher {
     return configs;
   }
 
-  // Returns the records sorted by path. Frees records_ and bundles_ before the caller writes the
-  // records, which needs as much memory again.
+  // Returns the records sorted by path. Frees records_ and bundles_, because writing the records
+  // needs as much memory again.
   std::vector<EntryRecord> TakeEntries() {
     std::vector<EntryRecord> entries;
     entries.reserve(records_.size());
@@ -281,7 +282,7 @@ class Fetcher {
   std::map<std::string_view, EntryRecord> records_;  // by path; keys point into bundles_
   Fetched fetched_;
   Digest current_;
-  FaultSource source_ = FaultSource::kDisk;  // source of an error unless the store has failed
+  FaultSource source_ = FaultSource::kDisk;  // reported source of an error, unless the store failed
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ struct FetchJob {
   std::string cpu_class;
   DiskLimits disk;
   int threads = bundle::DefaultThreads();  // for verifying, decompressing and writing
-  std::string public_key_file;  // keys that must have signed every bundle; empty: no check
+  std::string public_key_file;  // every bundle must be signed by one of its keys; empty: no check
   bundle::Limits limits;
   OnOpeningSource on_opening_source;
   // Called often, on the calling thread, with the progress of one bundle.
@@ -34,8 +34,8 @@ struct FetchJob {
 };
 
 struct Fetched {
-  int64_t packed_bytes = 0;  // compressed bytes, moved over the network
-  int64_t reused_bytes = 0;  // of files that another tree of this node already had
+  int64_t packed_bytes = 0;  // compressed bytes that were downloaded
+  int64_t reused_bytes = 0;  // bytes of files that another tree of this node already had
   int64_t files = 0;
   int64_t bytes = 0;  // size of the tree's files
   double seconds = 0;
@@ -47,11 +47,11 @@ struct FetchFault {
   FaultSource source = FaultSource::kDisk;
 };
 
-// Checks signatures, reads the manifests, checks fit and free space, reuses files of other trees on
-// this node, extracts the remaining files into a staging tree, sets owner and modes, writes the
-// journal and gives the tree its final name. Afterwards the tree is complete and synced, but no
-// link leads to it. After a failure the staging tree is removed; KindOfFault() classifies the
-// returned source and status. The code OUT_OF_RANGE means that the tree would exceed byteLimit.
+// Checks signatures, reads the manifests, and checks fit and free space. Then reuses files of other
+// trees on this node, extracts the remaining files into a staging tree, sets owner and modes,
+// writes the journal and gives the tree its final name. Afterwards the tree is complete and synced,
+// but no link leads to it. After a failure the staging tree is removed. KindOfFault() classifies
+// the returned source and status; the code OUT_OF_RANGE means that the tree would exceed byteLimit.
 std::variant<Fetched, FetchFault> FetchGeneration(const FetchJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

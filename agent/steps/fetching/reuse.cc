@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kEntriesAJob = 256;
 constexpr int64_t kPieceBytes = 256LL << 10;
 
-// A file of another tree, from its journal.
+// A file of another tree, as the journal of that tree records it.
 struct Source {
   const std::string* generation = nullptr;  // null: no tree has a file with this content
   EntryRecord record;
@@ -36,8 +36,8 @@ struct Source {
 
 using Sources = std::unordered_map<std::string, Source>;  // by sha256 of the content
 
-// Finds, for each file content in `config`, a file of another tree. Trees without a journal provide
-// none.
+// Finds, for each content in `config`, a file with the same digest in another tree. Skips trees
+// without a readable journal.
 Sources FindSources(const ReuseJob& job, const bundle::Config& config) {
   Sources wanted;
   for (const bundle::Entry& entry : config.entries) {
@@ -61,7 +61,7 @@ Sources FindSources(const ReuseJob& job, const bundle::Config& config) {
   return found == 0 ? Sources() : wanted;
 }
 
-// Reads all of `from` in chunks and copies it to `to` if `to` is open. Returns the digest.
+// Reads all of `from` in chunks, and writes it to `to` if `to` is open. Returns the digest.
 absl::StatusOr<Digest> CopyContent(const fs::Fd& from, const fs::Fd& to, std::span<char> piece) {
   Sha256 hash;
   for (int64_t offset = 0;;) {
@@ -107,7 +107,8 @@ class Placer {
       return Placed{};
     }
     const Original original{.source = source, .dir = **from, .name = split.name};
-    // Creating and removing a hard link changes the ctime; then compare the content.
+    // If the ctime differs, compare the content: creating or removing a hard link also changes the
+    // ctime.
     const bool is_known = stat->ctime_ns == source.record.ctime_ns;
     const bool may_link = MayLink(entry, *stat);
     return may_link && is_known ? Link(entry, original, *stat)
@@ -127,7 +128,7 @@ class Placer {
   }
 
   struct Reading {
-    bool is_known = false;  // the file's stamp matches the journal
+    bool is_known = false;  // inode, size and times match the journal
     bool link = false;      // the file may be hard-linked
   };
 
@@ -156,7 +157,8 @@ class Placer {
     return digest.ok() && *digest == entry.digest;
   }
 
-  // Returns a buffer shared by all files: malloc would map and clear a large buffer for each file.
+  // Returns a buffer that all files share, because malloc would map and clear a large buffer for
+  // each file.
   std::span<char> PieceFor(const bundle::Entry& entry) {
     return piece_.Make(static_cast<size_t>(std::clamp<int64_t>(entry.bytes, 1, kPieceBytes)));
   }
@@ -233,7 +235,7 @@ absl::StatusOr<Reused> ReuseContents(
       const bundle::Entry& entry = config.entries[i];
       absl::StatusOr<Placed> made = placer.Place(entry);
       if (absl::IsAlreadyExists(made.status())) {
-        continue;  // an earlier bundle's file of this path stays
+        continue;  // keep the file that an earlier bundle has at this path
       }
       CW_RETURN_IF_ERROR(made.status());
       if (made->is_there) {

@@ -29,27 +29,27 @@ struct ReuseJob {
   const Mount& mount;                       // mount of the new tree
   const std::vector<std::string>& sources;  // generations of the source trees
   int threads = 2;
-  // Makes the directories of the new tree, concurrently with reading the journals of the sources,
-  // which takes about as long.
+  // Makes the directories of the new tree. Runs concurrently with reading the journals of the
+  // sources, which takes about as long.
   std::function<absl::Status()> make_directories;
   // Called before every open of a file in a source, by several threads concurrently. May be empty.
   OnOpeningSource on_opening;
 };
 
 struct Reused {
-  // By index of the entries in `config`; empty if no file was reused.
+  // By index of the entry in `config`; empty if no file was reused.
   bundle::PresentEntries present;
   int64_t files = 0;
   int64_t bytes = 0;
 };
 
 // Makes the directories and adds the files of `config` that a source tree already has. A source
-// file is used only if its stamp matches the journal, or, if only the ctime differs (a hard link
-// was created or removed), its sha256 matches. File types that lib/caches allows to be hard-linked
-// are linked if owner, mode and mtime are equal; others are cloned if the file system supports it,
-// else copied and verified. Calls `placed` for each file, by several threads concurrently. A source
-// file that cannot be read is not reused. Errors: only those of writing the new tree, and
-// CANCELLED.
+// file is used if inode, size and times match the journal. If only the ctime differs, because a
+// hard link was created or removed, its sha256 must match. A file is hard-linked if lib/caches
+// allows hard links for its type, and if owner, mode and mtime are equal. Other files are cloned if
+// the file system supports it, else copied and verified. Calls `placed` for each file, by several
+// threads concurrently. A source file that cannot be read is not reused. Errors: only those of
+// writing the new tree, and CANCELLED.
 absl::StatusOr<Reused> ReuseContents(
     const ReuseJob& job, const bundle::Config& config,
     const std::function<void(const bundle::Entry&, const fs::FileStat&)>& placed,

@@ -36,7 +36,7 @@ absl::Status SealDirectories(const fs::Dir& root, const std::string& tree, const
     CW_RETURN_IF_ERROR(root.MakeDirs(fmt::format("{}/{}", tree, folder), kTreeMode));
     directories.insert(folder);
   }
-  // All directories already have mode 0777; only the owner is missing.
+  // All directories already have mode 0777, so only the owner must be set.
   if (RunAsUser(mount.run_as) >= 0) {
     for (const bundle::Config* config : configs) {
       directories.merge(bundle::ImpliedDirectories(config->entries));

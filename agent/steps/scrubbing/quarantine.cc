@@ -13,7 +13,7 @@
 namespace cachewarm::agent {
 namespace {
 
-// Returns everything that the rejection of a bundle depends on, except the bundle itself.
+// Returns the inputs, besides the bundle itself, that decide whether a bundle is rejected.
 std::string CriteriaOf(const Context& context, const std::string& version) {
   const bundle::Limits& limits = context.limits;
   return fmt::format("{} on {} {} within {} {} {} {} {} {} {} {}", version, context.node.gpu_type,

@@ -10,19 +10,19 @@
 namespace cachewarm::agent {
 
 // Persists the failures of rejected and damaged bundles, so that a restarted agent does not fetch
-// them again. A record is dropped when the spec no longer lists the bundle, when a fetch succeeds,
-// and when the version of the agent, its limits or the kind of node changed, because the bundle may
-// be accepted then. Call on one thread.
+// them again. A record is dropped when the spec no longer lists the bundle or a fetch succeeds. It
+// is also dropped when the version of the agent, its limits, the GPU type or the CPU class changed,
+// because the bundle may then be accepted. Call on one thread.
 class Quarantine {
  public:
-  // `version` is that of this agent.
+  // `version` is the version of this agent.
   Quarantine(const Context& context, const std::string& version);
 
   // Restores the records of an earlier process into `history`. Call once, before the first plan.
   void Restore(History& history);
 
-  // Writes new records of `history` and removes obsolete ones. The next call retries a write that
-  // failed. Call once per iteration.
+  // Writes the new failures of `history` to disk and removes obsolete records. The next call
+  // retries a failed write. Call once per iteration.
   void Update(const History& history);
 
  private:

@@ -16,16 +16,16 @@
 namespace cachewarm::agent {
 namespace {
 
-// Limit of the read rate of a scrub; it reads less on a loaded disk.
+// Maximum read rate of a scrub; on a loaded disk it is lower.
 constexpr int64_t kBytesPerSecond = int64_t{32} << 20;
-// Wait before the first pass over a new tree; leaves the disk to the pods that start from it.
+// Wait before the first pass over a new tree, so that the pods that start from it can use the disk.
 constexpr Duration kFirstWait(300'000);
 
-// Wait before files that were being written are checked again.
+// Wait before the next pass if files were being written.
 constexpr Duration kInFlightWait(120'000);
 
-// Adds jitter of a tenth: many nodes activate the same bundle at the same time and should not scrub
-// it simultaneously.
+// Adds a jitter of a tenth, so that nodes that activated the same bundle at the same time do not
+// scrub it at the same time.
 Duration Spread(Duration wait, double random) {
   return Duration(static_cast<int64_t>(static_cast<double>(wait.count()) * (0.9 + 0.2 * random)));
 }
@@ -81,8 +81,8 @@ std::map<std::string, Mount> Scrub::ActiveTrees(const Inventory& inventory) cons
   std::map<std::string, Mount> active;
   for (const auto& [mount, link] : inventory.links) {
     const auto tree = inventory.generations.find(link.generation);
-    // A tree without digests is cold or has lost its record, so there is nothing to compare it
-    // with.
+    // Skip a tree without digests: it is cold or has lost its record, so there is nothing to
+    // compare it with.
     if (tree != inventory.generations.end() && !tree->second.digests.empty() &&
         !inventory.damaged.contains(link.generation) && !to_write_.contains(link.generation)) {
       active.emplace(link.generation, mount);

@@ -16,12 +16,13 @@
 
 namespace cachewarm::agent {
 
-// Scrubs the active trees periodically, one at a time, on its own low-priority thread. Damage is
-// recorded on disk, and the next plan replaces the tree (sync/plan.h). Call on the sync thread.
+// Compares the active trees with their bundles (scrubs them) periodically, one at a time, on its
+// own low-priority thread. Damage is recorded on disk, and the next plan replaces the tree
+// (sync/plan.h). Call on the sync thread.
 class Scrub {
  public:
-  // `interval`: time between two passes over one tree, with a jitter of a tenth; zero: never. The
-  // first pass over a tree begins after minutes, because it reads all files.
+  // `interval` is the time between two passes over one tree, with a jitter of a tenth; zero means
+  // never. The first pass over a tree reads all files, so it begins only after some minutes.
   Scrub(const Context& context, const Tables& tables, Duration interval);
 
   // Processes the pass that ended, if any: records damage, and quarantines a bundle whose entry

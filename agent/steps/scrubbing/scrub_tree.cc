@@ -24,8 +24,8 @@ namespace {
 constexpr size_t kBufferBytes = size_t{256} << 10;
 // A file that was written within this time may still be open for writing.
 constexpr Duration kQuiet(60'000);
-// Number of files that are read in one OwnReads scope. A scope keeps an expected event until the
-// scope ends; small scopes limit how long an event is expected that never comes.
+// Number of files that are read in one OwnReads scope. Until a scope ends, it waits for the events
+// of its reads. Small scopes limit how long a lost event of the agent can hide a read by a pod.
 constexpr int kReadsPerScope = 64;
 
 enum class FileObservation { kIntact, kModifiedByEngine, kRemoved, kInFlight, kDamaged };
@@ -223,27 +223,27 @@ class TreeScrub {
   }
 
   // Returns true if no process is writing the file. CheckNoWriter() cannot prove that on every file
-  // system, so a minute without a write is required as well.
+  // system, so the last write must also be a minute old.
   bool IsQuiet(const fs::Fd& file, const fs::FileStat& stat, const std::string& path) const {
     const WallTime written(std::chrono::duration_cast<Duration>(
         std::chrono::nanoseconds(std::max(stat.mtime_ns, stat.ctime_ns))));
     const Duration age = job_.clock.Now() - written;
-    // A time in the future is not meaningful; treat the file as old.
+    // A time in the future means that the clock was wrong; treat the file as old.
     const bool is_old = age > kQuiet || age < -kQuiet;
     return is_old && !absl::IsAborted(capture::CheckNoWriter(file, path));
   }
 
-  // Finds units (directories renamed into place as a whole) that lack a file: the engine crashes on
-  // such a unit.
+  // Finds directories that lack a file although an engine renames them into place as a whole
+  // (units): the engine crashes on such a directory.
   void CheckUnits() {
     for (const auto& [unit, at] : gone_units_) {
       const auto there = there_units_.find(unit);
       const EntryRecord& entry = entries_[at];
       if (there == there_units_.end() || IsThere(entry) || !IsThere(entries_[there->second])) {
-        continue;  // an engine removed the whole unit, perhaps during the pass
+        continue;  // an engine removed the whole directory, perhaps during the pass
       }
       Damage(entry, 0,
-             fmt::format("was removed, but {} of the same unit still exists",
+             fmt::format("was removed, but {}, which needs it, still exists",
                          entries_[there->second].path));
       return;
     }
@@ -275,8 +275,8 @@ class TreeScrub {
     return WriteScrubRecord(job_.root, job_.generation, now);
   }
 
-  // Returns the first of the tree's bundles that contains the damaged file: where bundles have the
-  // same path, the tree has the file of the first.
+  // Returns the first bundle of the tree that contains the damaged file: if several bundles have
+  // the same path, the tree contains the file of the first.
   Digest FindInconsistentBundle() const {
     const DamagedTree& damage = *scrubbed_.damage;
     if (record_.digests.size() == 1) {

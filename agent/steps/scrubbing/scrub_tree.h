@@ -20,7 +20,7 @@ namespace cachewarm::agent {
 struct ScrubJob {
   const fs::Dir& root;
   Watcher& watcher;
-  bundle::Store& store;  // read only to find the bundle whose entry list is wrong
+  bundle::Store& store;  // used only to find the bundle whose entry list is wrong
   const caches::CacheTable& table;
   const Clock& clock;
   std::string generation;
@@ -36,20 +36,22 @@ struct Scrubbed {
   int64_t read_bytes = 0;
   int64_t modified_by_engine = 0;  // replaced or rewritten by engines
   int64_t gone = 0;       // removed by engines, or by the agent because they were truncated
-  int64_t in_flight = 0;  // just changed, of types that engines do not write in place
+  int64_t in_flight = 0;  // still being written; only types that engines do not rewrite in place
   std::optional<DamagedTree> damage;
   Digest inconsistent_bundle;  // the bundle whose entry list is wrong; empty: none or unknown
 };
 
-// Compares a tree with its entry list: first the stamp of each file, then the content (sha256) of
-// files whose stamp changed since it was last read. A pass over an unchanged tree costs one stat(2)
-// per file; the first pass reads everything. Ends at the first damage, so that the tree is replaced
-// soon. Files that are being written are skipped and checked in the next pass.
+// Compares a tree with its entry list: first the stamp (inode, size, times) of each file, then the
+// content (sha256) of files whose stamp has changed since they were last read. A pass over an
+// unchanged tree costs one stat(2) per file; the first pass reads everything. The pass ends at the
+// first damage, so that the tree is replaced soon. Files that are being written are skipped and
+// checked in the next pass.
 //
 // Writes the stamps of files with the right content to the entry records, and the progress to the
-// scrub record, also if stopped (CANCELLED, after at most one buffer). The agent's own reads are
-// not recorded as evidence. A file that cannot be read is damage, not an error. Errors: only those
-// of reading and writing the records. Memory: the entry records and 256 KiB.
+// scrub record. If stopped, also writes them and returns CANCELLED, after reading at most one more
+// buffer. The agent's own reads are not recorded as evidence. A file that cannot be read is damage,
+// not an error. Other errors are those of reading and writing the records. Memory: the entry
+// records and 256 KiB.
 absl::StatusOr<Scrubbed> ScrubTree(const ScrubJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

@@ -266,7 +266,7 @@ TEST_F(CapturesTest, RankFailsWhileBundleToKeepIsMissing) {
   const api::CaptureStatus failed = AwaitEnd();
   EXPECT_EQ(failed.state, api::CaptureState::kFailed);
   EXPECT_EQ(failed.reason, api::reason::kPublishFailed);
-  EXPECT_NE(failed.message.find("to keep"), std::string::npos);
+  EXPECT_NE(failed.message.find("must extend"), std::string::npos);
   EXPECT_EQ(PollAfter(31).state, api::CaptureState::kFailed);
   AwaitEnd();
 }

@@ -225,7 +225,7 @@ TEST_F(ScrubActionTest, DistinguishesEngineActionsFromDamage) {
       {.what = "a kernel's directory lost a file, which crashes DeepGEMM",
        .path = kKernelSource,
        .act = [&](auto&, const auto& path) { stdfs::remove(path); },
-       .damage = "was removed, but " + kKernel + " of the same unit still exists"},
+       .damage = "was removed, but " + kKernel + ", which needs it, still exists"},
       {.what = "a pod put a link there",
        .path = kIndexFile,
        .act =
