@@ -58,8 +58,9 @@ Setter BytesPerSecond(int64_t& to) {
     CW_ASSIGN_OR_RETURN(to, settings::WholeNumber(given.value, 0, INT64_MAX));
     return to == 0 || to >= bundle::kBytesPerSecondMin
                ? absl::OkStatus()
-               : absl::InvalidArgumentError(fmt::format("\"{}\": 0 for no limit, or at least {}",
-                                                        given.value, bundle::kBytesPerSecondMin));
+               : absl::InvalidArgumentError(
+                     fmt::format("\"{}\": expected 0 (no limit) or at least {}", given.value,
+                                 bundle::kBytesPerSecondMin));
   };
 }
 
@@ -89,13 +90,13 @@ Setter ScrubSeconds(int64_t& to) {
     CW_ASSIGN_OR_RETURN(to, settings::WholeNumber(given.value, 0, kScrubSecondsMax));
     return to == 0 || to >= kScrubSecondsMin
                ? absl::OkStatus()
-               : absl::InvalidArgumentError(fmt::format("\"{}\": 0 for never, or at least {}",
+               : absl::InvalidArgumentError(fmt::format("\"{}\": expected 0 (never) or at least {}",
                                                         given.value, kScrubSecondsMin));
   };
 }
 
-// The configuration file is shared by all nodes, some of which may have no file with node facts; a
-// flag or environment variable is set for this node, so the file with node facts must exist.
+// The configuration file is shared by all nodes, and some of them may have no file with node facts.
+// A flag or environment variable is set for this node alone, so the file must exist.
 Setter NodeFacts(Config& config) {
   return [&config](const GivenValue& given) {
     config.node_facts_must_exist = given.origin != settings::Origin::kFile;
@@ -201,8 +202,8 @@ std::vector<Setting> SettingsOf(Config& config) {
        "read it can sign bundles"},
       {"--scrub-interval-seconds", "CACHEWARM_SCRUB_INTERVAL_SECONDS", "scrub.intervalSeconds",
        "3600", ScrubSeconds(config.scrub_seconds),
-       "seconds between two scrubs of an active tree, which compare its files with its bundles, 60 "
-       "to 2592000; 0 disables scrubbing"},
+       "seconds between two scrubs of an active tree (comparisons of its files with its bundles), "
+       "60 to 2592000; 0 disables scrubbing"},
       {"--log-level", "CACHEWARM_LOG_LEVEL", "logLevel", "info",
        settings::Parsed(config.log_level, &ParseLogLevel),
        "debug, info, warning or error; logs are JSON lines on standard error"},
@@ -210,7 +211,7 @@ std::vector<Setting> SettingsOf(Config& config) {
   std::vector<Setting> limits = LimitSettings(config.limits);
   all.insert(all.end() - 1, limits.begin(), limits.end());
   std::vector<Setting> registry = RegistrySettings(config.store);
-  // The registry's settings follow --store.
+  // The settings of the registry follow --store, the third setting.
   all.insert(all.begin() + 3, registry.begin(), registry.end());
   return all;
 }

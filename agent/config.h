@@ -21,14 +21,15 @@ struct Config {
   bundle::StoreOptions store;
   int64_t byte_limit = 0;  // limit for all generations together; 0: none
   std::string node_facts;  // path of a file; empty: all node facts are probed
-  // The path was set by flag or environment, not by the shared configuration file.
+  // True if the path was set by flag or environment; then the file must exist. The configuration
+  // file is shared by all nodes, so its path may not exist on every node.
   bool node_facts_must_exist = false;
   std::string kubeconfig;  // empty: the service account of the agent's pod
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8080;
   int workers = 3;               // concurrent fetches and publications
   int transfer_threads = 2;      // threads of each fetch or publication
-  int64_t scrub_seconds = 3600;  // between two scrubs of an active tree; 0: never scrubbed
+  int64_t scrub_seconds = 3600;  // interval of the checks of an active tree (scrubs); 0: never
   bundle::KeyFiles keys;
   bundle::Limits limits;  // limits of each bundle
   LogLevel log_level = LogLevel::kInfo;
@@ -40,7 +41,8 @@ struct CommandLine {
   std::optional<std::string> print;  // --help, --version: text to print before a successful exit
 };
 
-// Every setting of the agent, each bound to its field of `command`, which must outlive the table.
+// Returns the table of all settings. Each is bound to its field of `command`, which must outlive
+// the table.
 settings::Table TableOf(CommandLine& command);
 
 // Parses flags, environment and configuration file with lib/settings. The file may be shared with

@@ -16,9 +16,11 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr Duration kRetryInterval(5'000);
-// An agent exits within seconds of SIGTERM; after this time the previous agent must be hanging.
+// An agent exits within seconds of SIGTERM; if the lock is held longer than this, the previous
+// agent hangs.
 constexpr Duration kLockTimeout(60'000);
-// An iteration takes seconds; a longer one means that the disk hangs. A restart makes that visible.
+// An iteration takes seconds; if it takes longer than this, the disk hangs. /healthz then fails, so
+// that restarts of the agent make the problem visible.
 constexpr Duration kStallTimeout(180'000);
 constexpr size_t kJobsMax = 64;
 
@@ -32,8 +34,8 @@ std::unique_ptr<Watcher> MakeWatcher(const Clock& clock, Log& log) {
   return MakeUnavailableWatcher();
 }
 
-// Completes or discards interrupted work of an earlier process, and retires trees that were made
-// for another kind of node.
+// Completes or discards work of an earlier process that was interrupted, and retires trees that
+// were made for another GPU type or CPU class.
 absl::Status Recover(const fs::Dir& root, const fingerprint::NodeFacts& node, WallTime now,
                      Log& log) {
   CW_RETURN_IF_ERROR(SweepLeftovers(root));
@@ -118,7 +120,7 @@ std::optional<fingerprint::NodeFacts> Daemon::AwaitFacts(std::stop_token stop) {
 
 void Daemon::RunOnNode(const fingerprint::NodeFacts& node, std::stop_token stop) {
   StatusWriter writer(runtime_, {.node_name = config_.node_name});
-  // `stop` ends the status writer and the loop at the same time, not one after the other.
+  // The writer gets `stop` too, so that it ends together with the loop and not after it.
   const std::jthread writing([&] { writer.Run(stop); });
   if (const std::optional<LockedRoot> root = AwaitRoot(node, writer, stop); root.has_value()) {
     RunLoop(root->dir, node, writer, stop);
@@ -159,7 +161,7 @@ std::optional<Daemon::LockedRoot> Daemon::AwaitRoot(const fingerprint::NodeFacts
       last_message = Message(root.status());
       dependencies_.log.Error("root directory unusable", {{"err", last_message}});
     }
-    // The watch provides the uid of the NodeCache whose status is to be written.
+    // Start the watch now: it provides the uid of the NodeCache that the status is written to.
     StartWatch(stop);
     ReportUnusable(node, last_message, writer);
     SleepFor(dependencies_.clock, kRetryInterval, stop);
@@ -206,8 +208,8 @@ void Daemon::RunLoop(const fs::Dir& root, const fingerprint::NodeFacts& node, St
               writer.Set(target, std::move(status));
             });
   running = &loop;
-  // The first iteration repairs the mounts. It runs before any slow step, while the spec is still
-  // unknown.
+  // The first iteration repairs the mounts. Run it before the watch starts: while the spec is
+  // unknown, no slow step can delay the repair.
   loop.RunIteration();
   {
     std::lock_guard lock(mutex_);

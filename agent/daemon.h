@@ -28,13 +28,14 @@ struct DaemonDependencies {
   Log& log;
   metrics::Registry& registry;
   Metrics& metrics;
-  // Probes the node. Errors: UNAVAILABLE while the driver does not respond; retried.
+  // Probes GPU and CPU of the node. Errors: UNAVAILABLE while the driver does not respond; the
+  // daemon then retries.
   std::function<absl::StatusOr<fingerprint::NodeFacts>()> probe;
   std::string version;
 };
 
-// Composes and runs the agent. Startup order: server, node facts, root directory (links are
-// repaired first), loop, status writer, watch; shutdown in reverse. Single use.
+// Creates and runs the parts of the agent. Startup order: server, node facts, root directory (links
+// are repaired first), loop, status writer, watch; shutdown in reverse. Single use.
 class Daemon {
  public:
   Daemon(const Config& config, const DaemonDependencies& dependencies);
@@ -77,7 +78,7 @@ class Daemon {
 
   mutable std::mutex mutex_;
   std::shared_ptr<const api::NodeCache> latest_;
-  Loop* loop_ = nullptr;  // while RunLoop() runs
+  Loop* loop_ = nullptr;  // null unless RunLoop() runs
   std::jthread watching_;
 };
 

@@ -16,10 +16,11 @@
 namespace cachewarm::agent {
 namespace {
 
-// Steps change the inventory of the next plan; a few passes complete all quick steps.
+// Executed steps change the inventory, so the plan is made again. A few passes complete all quick
+// steps.
 constexpr int kPassesMax = 4;
 // Trees that were active within this time are checked for truncated files: a container that
-// restarts before its tree is renewed mounts the same tree again.
+// restarts before its tree is replaced mounts the same tree again.
 constexpr Duration kRestartedWithin(600'000);
 
 template <class... Ts>
@@ -140,8 +141,8 @@ absl::Status Loop::EnsureRoot() {
 absl::Status Loop::Scan() {
   CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root));
   if (watched_.ForgetGone(inventory_)) {
-    // The bytes of the removed tree are free again; the plan needs that space to fetch the tree
-    // again.
+    // Measure at once: the bytes of the removed tree are free again, and the plan needs them to
+    // fetch the tree again.
     MeasureRoot(true);
   }
   return absl::OkStatus();
@@ -236,7 +237,8 @@ std::vector<CaptureOrder> Loop::Orders(const api::NodeCacheSpec& desired) const 
 
 void Loop::UpdateHistory(const api::NodeCacheSpec& desired, bool is_known) {
   const bool completed = fetches_.Collect(history_);
-  // While the spec is unknown, no bundle is listed, so every failure would be forgotten.
+  // Do not prune while the spec is unknown: it then lists no bundle, so every failure would be
+  // forgotten.
   if (is_known) {
     PruneHistory(desired);
   }

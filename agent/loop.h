@@ -27,19 +27,22 @@ namespace cachewarm::agent {
 struct LoopOptions {
   int64_t limit_bytes = 0;  // setting byteLimit; 0: no limit
   std::string version;
-  // Between iterations without an event: kubelet creates directories without notifying the agent.
+  // Interval of iterations without an event. Polling is needed because kubelet creates directories
+  // without notifying the agent.
   Duration idle{15'000};
-  Duration active{1'000};  // while a capture or a start window is open
-  // Between measurements of the root's size; `idle` if the root is unusable.
+  // Interval while a capture, a fetch or an observed pod start is in progress.
+  Duration active{1'000};
+  // Interval of measurements of the root's size; `idle` applies while the root is unusable.
   Duration measure{300'000};
-  Duration scrub{3'600'000};  // between two scrubs of an active tree; zero: never
+  Duration scrub{3'600'000};  // interval of the checks of an active tree; zero: never
 };
 
 api::NodeStatus NodeStatusOf(const fingerprint::NodeFacts& node, const std::string& version);
 
-// The sync loop of the agent: scans the disk, plans, executes the quick steps, starts the long
-// ones, polls captures and starts, and reports. RunIteration() does so once; Run() repeats it.
-// SetDesired() and Wake() are thread-safe; call all others on one thread.
+// The sync loop of the agent. RunIteration() scans the disk, plans, executes the quick steps,
+// starts the long ones, polls the captures and the observed pod starts, and reports the status.
+// Run() repeats this. SetDesired() and Wake() are thread-safe; call all other methods on one
+// thread.
 class Loop {
  public:
   // `target` is the uid of the NodeCache that the status belongs to; empty while there is none.
@@ -50,8 +53,8 @@ class Loop {
   // Stops the worker threads of `context` first: their jobs use members of the loop.
   ~Loop();
 
-  // Sets the desired state; null before it is known and after the NodeCache was deleted: existing
-  // directories are then kept.
+  // Sets the desired state. Null means that the spec is not known yet or that the NodeCache was
+  // deleted; existing directories are then kept.
   void SetDesired(std::shared_ptr<const api::NodeCache> node_cache);
   void Wake();
 
@@ -61,7 +64,8 @@ class Loop {
   // Returns when the last iteration ended; the epoch before the first. Thread-safe.
   MonoTime last_iteration() const { return last_iteration_.load(); }
   // Returns true after the root directory was removed. Only a restarted agent can use a new
-  // directory at the same path: a container keeps the mounts of its creation. Thread-safe.
+  // directory at the same path, because a container keeps the mounts that it was created with.
+  // Thread-safe.
   bool is_root_gone() const { return is_root_gone_.load(); }
 
  private:
@@ -103,7 +107,7 @@ class Loop {
   Inventory inventory_;
   Plan plan_;
   std::map<Mount, std::string> mount_problems_;
-  // Problems of the previous iteration, which are already logged.
+  // Problems of the previous iteration; they are already logged and not logged again.
   std::map<Mount, std::string> known_problems_;
   api::RootStatus root_status_;
   MonoTime measured_at_{};

@@ -51,7 +51,7 @@ absl::Status CheckKeys(const bundle::KeyFiles& keys) {
   return absl::OkStatus();
 }
 
-// Clients of other systems, in construction order.
+// Clients of other systems, in construction order: `kube` uses `http`.
 struct Clients {
   std::unique_ptr<http::Client> http;
   std::unique_ptr<kube::Client> kube;

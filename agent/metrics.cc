@@ -26,7 +26,7 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
                                            .help = "Compressed bytes of published bundles."})),
       publish_seconds(
           registry.NewHistogram({.name = "cachewarm_publish_seconds",
-                                 .help = "Time from a settled directory to a readable bundle."},
+                                 .help = "Time from queueing a publication to the pushed bundle."},
                                 metrics::SecondsBuckets())),
       activations(
           registry.NewCounter({.name = "cachewarm_activations_total",
@@ -44,10 +44,11 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
           registry.NewGauge({.name = "cachewarm_quarantined_bundles",
                              .help = "Requested bundles in quarantine on this node, by reason.",
                              .labels = {"reason"}})),
-      scrubs(registry.NewCounter(
-          {.name = "cachewarm_scrubs_total",
-           .help = "Scrubs of active trees, by result (whole, damaged, failed).",
-           .labels = {"result"}})),
+      scrubs(
+          registry.NewCounter({.name = "cachewarm_scrubs_total",
+                               .help = "Comparisons of active trees with their bundles, by result "
+                                       "(whole, damaged, failed).",
+                               .labels = {"result"}})),
       scrubbed_bytes(registry.NewCounter({.name = "cachewarm_scrubbed_bytes_total",
                                           .help = "Bytes read while scrubbing active trees."})),
       starts(registry.NewCounter({.name = "cachewarm_observed_starts_total",
@@ -65,7 +66,8 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
            .labels = {"verb", "resource", "code"}})),
       store_requests(registry.NewCounter(
           {.name = "cachewarm_store_requests_total",
-           .help = "Store calls, by operation and status code; one upload is one call.",
+           .help =
+               "Calls to the bundle store, by operation and status code; one upload is one call.",
            .labels = {"operation", "code"}})),
       store_bytes(registry.NewCounter(
           {.name = "cachewarm_store_bytes_total",

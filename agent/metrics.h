@@ -8,39 +8,39 @@
 
 namespace cachewarm::agent {
 
-// All metrics of the agent. The registry must outlive the metrics. The comments name the labels, or
-// say what is counted. Label values are from closed lists: results, reasons of lib/api/reasons.h,
-// verbs and HTTP codes, operations of bundle::StoreCall and names of absl::StatusCode ("OK",
-// "NOT_FOUND").
+// All metrics of the agent. The registry must outlive the metrics. A comment gives the labels of a
+// metric and, where the name is not sufficient, the measured quantity. Label values are from closed
+// lists: results, reasons of lib/api/reasons.h, verbs and HTTP codes, operations of
+// bundle::StoreCall and names of absl::StatusCode ("OK", "NOT_FOUND").
 struct Metrics {
   explicit Metrics(metrics::Registry& registry, const std::string& version);
 
-  metrics::Counter& fetches;            // result: ok, failed
-  metrics::Counter& fetched_bytes;      // over the network
-  metrics::Counter& reused_bytes;       // of files that another tree of the node had
+  metrics::Counter& fetches;            // label result: ok, failed
+  metrics::Counter& fetched_bytes;      // compressed bytes that were downloaded
+  metrics::Counter& reused_bytes;       // bytes of files that another tree of this node had
   metrics::Histogram& fetch_seconds;    // from the first manifest to the complete tree
-  metrics::Counter& captures;           // result: pushed, failed, changed
-  metrics::Counter& published_bytes;    // size of the packed bundles
-  metrics::Histogram& publish_seconds;  // from the settled tree to the pushed bundle
-  metrics::Counter& activations;        // links flipped to another generation
-  metrics::Gauge& warm_generations;     // active, with at least one bundle
-  metrics::Gauge& cold_generations;     // active, without a bundle
-  metrics::Counter& failures;           // reason
-  metrics::Gauge& quarantined_bundles;  // reason: VerifyFailed, BundleRejected
-  metrics::Counter& scrubs;             // result: whole, damaged, failed
-  metrics::Counter& scrubbed_bytes;     // read from active trees for the comparison
-  metrics::Counter& starts;             // result of the pods' first starts seen on this node
-  metrics::Histogram& sync_seconds;     // one iteration of the sync loop
-  metrics::Counter& syncs;              // result: ok, failed
-  metrics::Counter& api_requests;       // verb, resource, code
-  metrics::Counter& store_requests;     // operation, code
-  metrics::Counter& store_bytes;        // operation; bytes of blobs and manifests
-  metrics::Histogram& store_seconds;    // operation; time in the store only
+  metrics::Counter& captures;           // label result: pushed, failed, changed
+  metrics::Counter& published_bytes;    // compressed bytes of the bundles
+  metrics::Histogram& publish_seconds;  // from queueing the publication to the pushed bundle
+  metrics::Counter& activations;        // links switched to another generation
+  metrics::Gauge& warm_generations;     // active generations with at least one bundle
+  metrics::Gauge& cold_generations;     // active generations without a bundle
+  metrics::Counter& failures;           // label reason
+  metrics::Gauge& quarantined_bundles;  // label reason: VerifyFailed, BundleRejected
+  metrics::Counter& scrubs;             // label result: whole, damaged, failed
+  metrics::Counter& scrubbed_bytes;     // bytes read to compare active trees with their bundles
+  metrics::Counter& starts;             // first starts of pods on this node; label result
+  metrics::Histogram& sync_seconds;     // duration of one iteration of the sync loop
+  metrics::Counter& syncs;              // label result: ok, failed
+  metrics::Counter& api_requests;       // labels verb, resource, code
+  metrics::Counter& store_requests;     // labels operation, code
+  metrics::Counter& store_bytes;        // bytes of blobs and manifests; label operation
+  metrics::Histogram& store_seconds;    // time spent inside store calls; label operation
   metrics::Gauge& root_used_bytes;
   metrics::Gauge& root_free_bytes;
   metrics::Gauge& root_limit_bytes;  // 0: no limit
   metrics::Gauge& watched_directories;
-  metrics::Gauge& build_info;  // version; always 1
+  metrics::Gauge& build_info;  // always 1; label version
 };
 
 // Adds `call` to the store_* metrics; the callback of bundle::MeteredStore.

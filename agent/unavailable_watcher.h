@@ -7,9 +7,9 @@
 
 namespace cachewarm::agent {
 
-// Returns the Watcher for nodes where the kernel has no inotify instance left. Every record is
-// empty and incomplete: starts are reported as unknown, captures include every allow-listed file.
-// Workloads are not affected.
+// Returns a Watcher that watches nothing, for nodes where the kernel has no inotify instance left.
+// Every record is empty and incomplete, so starts are reported as unknown and captures include
+// every allow-listed file. Workloads are not affected.
 std::unique_ptr<Watcher> MakeUnavailableWatcher();
 
 }  // namespace cachewarm::agent
