@@ -12,7 +12,7 @@ namespace cachewarm::bundle {
 // does not copy the old content when it grows. Not thread-safe.
 class Buffer {
  public:
-  // Returns `bytes` uninitialized bytes. Spans that earlier calls returned become invalid.
+  // Returns `bytes` uninitialized bytes. Invalidates the spans that earlier calls returned.
   std::span<char> Make(size_t bytes) {
     if (bytes > capacity_) {
       storage_ = std::make_unique_for_overwrite<char[]>(bytes);
@@ -21,7 +21,7 @@ class Buffer {
     size_ = bytes;
     return {storage_.get(), bytes};
   }
-  // Shortens the bytes of the last Make() to the first `bytes`.
+  // Keeps only the first `bytes` bytes of the last Make().
   void Cut(size_t bytes) { size_ = bytes; }
 
   size_t size() const { return size_; }

@@ -22,7 +22,7 @@ namespace {
 // slower and even give a larger result.
 constexpr int kLevel = 1;
 constexpr size_t kKindBytesMax = 64;
-// Limit for the size of one file. It keeps the sum of all sizes within 64 bits.
+// Limits the size of one file, so that the sum of all sizes fits into 64 bits.
 constexpr int64_t kFileBytesMax = 1LL << 40;
 
 absl::StatusOr<Entry> ReadEntry(std::string_view text, const Entry* before) {
@@ -87,9 +87,9 @@ absl::StatusOr<EntryList> WriteEntryList(const std::vector<Entry>& entries) {
   }
   const auto line_bytes = static_cast<int64_t>(lines.size());
   if (line_bytes > kEntryLinesBytesMax) {
-    return absl::InvalidArgumentError(
-        fmt::format("the entry list takes {} bytes, at most {}: pack fewer files or shorter paths",
-                    line_bytes, kEntryLinesBytesMax));
+    return absl::InvalidArgumentError(fmt::format(
+        "the entry list takes {} bytes, more than {}: pack fewer files or shorter paths",
+        line_bytes, kEntryLinesBytesMax));
   }
   Buffer packed;
   CW_RETURN_IF_ERROR(FrameWriter(kLevel).Compress(lines, packed));
@@ -99,7 +99,7 @@ absl::StatusOr<EntryList> WriteEntryList(const std::vector<Entry>& entries) {
 absl::StatusOr<std::vector<Entry>> ReadEntryList(const EntryList& list, int64_t entries_max) {
   if (list.line_bytes < 0 || list.line_bytes > kEntryLinesBytesMax) {
     return absl::InvalidArgumentError(
-        fmt::format("its size is not within 0 and {}", kEntryLinesBytesMax));
+        fmt::format("its size is not between 0 and {}", kEntryLinesBytesMax));
   }
   CW_ASSIGN_OR_RETURN(const std::string packed, codec::DecodeBase64(list.packed));
   Buffer lines;

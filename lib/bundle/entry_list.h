@@ -9,8 +9,9 @@
 #include "absl/status/statusor.h"
 #include "lib/bundle/format.h"
 
-// Encodes the list of a bundle's files for its config: 20,000 entries take 1.4 MB. As JSON objects
-// they would take 5.7 MB, and parsing them would take longer than writing the files.
+// Encodes the list of a bundle's files for the bundle's config. 20,000 entries take 1.4 MB. As JSON
+// objects they would take 5.7 MB, and parsing them would take longer than writing the files to
+// disk.
 //
 // Format: one line per entry, in the order of the list, with tabs between the fields
 //   path, kind, size, sha256 as 64 hex digits, frame[, mtime in nanoseconds unless it is 0]
@@ -20,7 +21,7 @@ namespace cachewarm::bundle {
 inline constexpr int64_t kEntryLinesBytesMax = 64LL << 20;
 
 struct EntryList {
-  int64_t line_bytes = 0;  // size of all lines before compression
+  int64_t line_bytes = 0;  // total size of the lines before compression
   std::string packed;
 };
 
@@ -28,8 +29,8 @@ struct EntryList {
 // control characters, or if the lines take more than kEntryLinesBytesMax bytes.
 absl::StatusOr<EntryList> WriteEntryList(const std::vector<Entry>& entries);
 
-// Decodes and checks a list. Paths must pass CheckPath() of policy.h, be sorted and unique; a size
-// is at most 1 TiB. INVALID_ARGUMENT names line and field.
+// Decodes and checks a list. Paths must be sorted and unique and pass CheckPath() of policy.h; a
+// file has at most 1 TiB. Otherwise INVALID_ARGUMENT, naming line and field.
 absl::StatusOr<std::vector<Entry>> ReadEntryList(const EntryList& list, int64_t entries_max);
 
 }  // namespace cachewarm::bundle

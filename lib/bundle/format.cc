@@ -42,7 +42,7 @@ void ReadDigest(Reader& reader, std::string_view name, Digest& out) {
   out = *std::move(digest);
 }
 
-// Reads hex digits without "sha256:", which the frame index omits to be shorter.
+// Reads the hex digits of a sha256. The frame index omits the prefix "sha256:" to save space.
 void ReadHex(Reader& reader, std::string_view name, Digest& out) {
   std::string hex;
   reader.Require(name).Read(name, hex, kHexBytes);
@@ -140,7 +140,7 @@ void ReadLayer(Reader& reader, const FormatLimits& limits, std::vector<LayerInde
   }
 }
 
-// INVALID_ARGUMENT unless there is one diff_id per layer and the frame of every entry exists.
+// Checks that there is one diff_id per layer and that the frame of every entry exists.
 absl::Status CheckWhole(const Config& config, size_t diff_ids) {
   if (config.layers.size() != diff_ids) {
     return absl::InvalidArgumentError(fmt::format(
@@ -150,7 +150,8 @@ absl::Status CheckWhole(const Config& config, size_t diff_ids) {
   for (const Entry& entry : config.entries) {
     if (entry.frame >= frames) {
       return absl::InvalidArgumentError(fmt::format(
-          "cachewarm.entries: \"{}\" is in frame {} of {}", entry.path, entry.frame, frames));
+          "cachewarm.entries: \"{}\" is in frame {}, but the layers have only {} frames",
+          entry.path, entry.frame, frames));
     }
   }
   return absl::OkStatus();
@@ -255,7 +256,8 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const FormatLimits& li
 std::set<std::string, std::less<>> ImpliedDirectories(const std::vector<Entry>& entries) {
   std::set<std::string, std::less<>> directories;
   for (const Entry& entry : entries) {
-    // From the deepest directory up: if one is in the set already, so are all its parents.
+    // Insert from the deepest directory up: if a directory is already in the set, so are its
+    // parents.
     for (size_t end = entry.path.rfind('/'); end != std::string::npos && end > 0;
          end = entry.path.rfind('/', end - 1)) {
       if (!directories.insert(entry.path.substr(0, end)).second) {

@@ -27,8 +27,8 @@ inline constexpr int64_t kManifestBytesMax = 4LL << 20;
 inline constexpr codec::JsonLimits kManifestLimits{.bytes_max = size_t{kManifestBytesMax},
                                                    .values_max = 256U << 10U};
 inline constexpr int64_t kConfigBytesMax = 64LL << 20;
-// Each pod of a group of pods that capture one bundle together adds at most one layer to those of
-// the base (docs/design/0018).
+// A group of pods may capture one bundle together. Each pod adds at most one layer to those of the
+// base bundle (docs/design/0018).
 inline constexpr int kLayersMax = 96;
 
 // Identifies a blob.
@@ -53,10 +53,10 @@ struct Entry {
   int64_t bytes = 0;
   Digest digest;
   int64_t mtime_ns = 0;  // since 1970; 0 for kinds whose engines do not compare it
-  // Index of the frame that holds the file's tar header, counted from 0 through all layers. The
-  // files of a frame are in the order of the entry list. In the tar, a file may be a hard link to
-  // an earlier file of the same frame that has equal content; unpacked, each entry is a separate
-  // file.
+  // Index of the frame that holds the file's tar header. Frames are numbered from 0 across all
+  // layers. The files of a frame are in the order of the entry list. In the tar, a file may be a
+  // hard link to an earlier file with equal content in the same frame. Unpacking makes each entry a
+  // separate file.
   int64_t frame = 0;
 
   friend bool operator==(const Entry&, const Entry&) = default;
@@ -85,9 +85,9 @@ struct Facts {
   std::map<std::string, std::string> factors;  // the inputs of the key's hash, by name
   std::map<std::string, std::string> node;     // driver, raw CPU flags...
   std::map<std::string, std::string> engines;  // "torch": "2.15.0"
-  bool requires_cpu_class = false;             // holds native host code
+  bool requires_cpu_class = false;             // the bundle holds native host code
   std::vector<std::string> gpu_architectures;  // sorted
-  int64_t compile_milliseconds = 0;  // sum of the times stored in the files; a hit saves it
+  int64_t compile_milliseconds = 0;  // total compile time recorded in the files; a hit saves it
 
   friend bool operator==(const Facts&, const Facts&) = default;
 };
@@ -98,7 +98,7 @@ struct Config {
   std::vector<LayerIndex> layers;  // in the order of Manifest::layers
 };
 
-// A bundle as far as it is known before its layers are read.
+// The parts of a bundle that are known before its layers are read.
 struct Bundle {
   Digest digest;
   Manifest manifest;
@@ -112,15 +112,16 @@ struct FormatLimits {
 
 // Returns the canonical JSON of a manifest.
 absl::StatusOr<std::string> WriteManifest(const Manifest& manifest);
-// Parses a manifest. INVALID_ARGUMENT, naming the field, for a different media type, artifact type
-// or schema, a malformed digest, a negative size, no layer or more than kLayersMax. Ignores unknown
-// fields, as OCI requires.
+// Parses a manifest. Ignores unknown fields, as OCI requires. INVALID_ARGUMENT, naming the field,
+// if a media type, the artifact type or the schema version is not that of a bundle, if a digest or
+// a size is malformed, or if the number of layers is not between 1 and kLayersMax.
 absl::StatusOr<Manifest> ParseManifest(std::string_view text);
 
 // Returns the canonical JSON of a config.
 absl::StatusOr<std::string> WriteConfig(const Config& config);
-// Parses a config. INVALID_ARGUMENT, naming the field, unless entries are sorted, unique and pass
-// CheckPath() of policy.h, and the frames of each layer are contiguous from offset 0.
+// Parses a config. The entries must be sorted and unique and pass CheckPath() of policy.h. The
+// frames of each layer must be contiguous and begin at offset 0. Otherwise INVALID_ARGUMENT, naming
+// the field.
 absl::StatusOr<Config> ParseConfig(std::string_view text, const FormatLimits& limits = {});
 
 // Returns the directories that the paths of `entries` imply, parents before children.
@@ -132,7 +133,8 @@ int64_t FrameCount(const Config& config);
 int64_t RawBytes(const Config& config);
 // Returns the total uncompressed size of the frames.
 int64_t FrameBytes(const Config& config);
-// Returns the total size of config and layers, which a fetch of the whole bundle transfers.
+// Returns the total size of config and layers: the bytes transferred by a fetch of the whole
+// bundle.
 int64_t PackedBytes(const Manifest& manifest);
 
 }  // namespace cachewarm::bundle

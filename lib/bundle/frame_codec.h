@@ -7,11 +7,12 @@
 #include "absl/status/status.h"
 #include "lib/bundle/buffer.h"
 
-// Compresses and decompresses single zstd frames (RFC 8878). Only platform/zstd uses the library.
+// Compresses and decompresses single zstd frames (RFC 8878). Only platform/zstd includes the
+// library's headers.
 namespace cachewarm::bundle {
 
-// Compresses to frames that state their raw size. Deterministic for one version of the library and
-// one level. Not thread-safe.
+// Compresses data to frames whose header contains the uncompressed size. Deterministic for one
+// version of the library and one level. Not thread-safe.
 class FrameWriter {
  public:
   explicit FrameWriter(int level);
@@ -19,7 +20,7 @@ class FrameWriter {
   FrameWriter& operator=(FrameWriter&&) noexcept;
   ~FrameWriter();
 
-  // Writes one frame with the content `raw` to `frame`, replacing the bytes that it held.
+  // Compresses `raw` to one frame, which replaces the content of `frame`.
   absl::Status Compress(std::string_view raw, Buffer& frame);
 
  private:
@@ -35,8 +36,9 @@ class FrameReader {
   FrameReader& operator=(FrameReader&&) noexcept;
   ~FrameReader();
 
-  // Replaces the content of `raw` by exactly `raw_bytes` bytes and never allocates more. DATA_LOSS
-  // unless `frame` is one whole frame of that raw size.
+  // Decompresses `frame` to `raw`, replacing its content. Never allocates more than `raw_bytes`
+  // bytes. DATA_LOSS unless `frame` is one complete frame with exactly `raw_bytes` bytes of
+  // content.
   absl::Status Decompress(std::string_view frame, size_t raw_bytes, Buffer& raw);
 
  private:

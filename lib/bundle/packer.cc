@@ -15,7 +15,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Minimum of PackOptions::frame_bytes: room for the headers of the longest path and some content.
+// Minimum of PackOptions::frame_bytes: enough for the headers of the longest path and some content.
 constexpr int64_t kFrameBytesMin = 8 * kTarBlockBytes;
 
 absl::StatusOr<Packed> Describe(Config config, std::vector<Descriptor> layers) {
@@ -30,7 +30,7 @@ absl::StatusOr<Packed> Describe(Config config, std::vector<Descriptor> layers) {
   return packed;
 }
 
-// Moves the files that are not reused (null in `kept`) to a separate tree: the new layer.
+// Moves the new files (null in `kept`) to a separate tree, which becomes the new layer.
 PackTree ExtractNewFiles(PackTree& tree, const std::vector<const Entry*>& kept,
                          std::vector<std::string> whiteouts) {
   PackTree added{.whiteouts = std::move(whiteouts)};
@@ -47,11 +47,11 @@ PackTree ExtractNewFiles(PackTree& tree, const std::vector<const Entry*>& kept,
 
 // The entries that a bundle reuses from its base.
 struct BaseReuse {
-  // For each file of the tree the equal entry of the base; null: the file is new.
+  // For each file of the tree, the equal entry of the base; null if the file is new.
   std::vector<const Entry*> same;
-  // Entries of the base that the bundle keeps beside the files of the tree.
+  // Entries that the tree lacks and that the bundle keeps from the base.
   std::vector<Entry> staying;
-  std::vector<std::string> whiteouts;  // they remove files of the base
+  std::vector<std::string> whiteouts;  // each removes a file or directory of the base
 };
 
 // Checks the union of base and tree against the limits and the maximum number of layers; the tree
@@ -70,11 +70,11 @@ absl::Status CheckUnion(const PackTree& tree, const BaseReuse& kept, const PackO
   return layers < static_cast<size_t>(kLayersMax)
              ? absl::OkStatus()
              : absl::InvalidArgumentError(
-                   fmt::format("the base has {} layers: no more can be added", layers));
+                   fmt::format("the base bundle already has {} layers, the maximum", layers));
 }
 
-// Returns the bundle that consists of the base's layers and, unless it would be empty, a new layer,
-// which is written to `layer`.
+// Returns a bundle with the layers of the base and one new layer, which is written to `layer`.
+// Omits the new layer if it would be empty.
 absl::StatusOr<Packed> PackOntoBase(PackTree tree, BaseReuse kept, const Facts& facts,
                                     const PackOptions& options, Sink& layer,
                                     const std::stop_token& stop) {
@@ -108,9 +108,9 @@ absl::StatusOr<Packed> Pack(std::vector<PackFile> files, const Facts& facts,
                             const PackOptions& options, Sink& layer, std::stop_token stop) {
   if (options.frame_bytes < kFrameBytesMin || options.frame_bytes % kTarBlockBytes != 0 ||
       options.frame_bytes > options.limits.frame_raw_bytes_max) {
-    return absl::InvalidArgumentError(
-        fmt::format("frame_bytes: {} is not a multiple of {} within {} and {}", options.frame_bytes,
-                    kTarBlockBytes, kFrameBytesMin, options.limits.frame_raw_bytes_max));
+    return absl::InvalidArgumentError(fmt::format(
+        "frame_bytes: {} is not a multiple of {} between {} and {}", options.frame_bytes,
+        kTarBlockBytes, kFrameBytesMin, options.limits.frame_raw_bytes_max));
   }
   if (options.keep_base && options.base == nullptr) {
     return absl::InvalidArgumentError("keep_base needs a base bundle");

@@ -8,7 +8,8 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Smaller bundles are exempt from ratio_max: a few very regular files may compress better.
+// Smaller bundles are exempt from ratio_max: a few very regular files may compress better than
+// that.
 constexpr int64_t kRatioFreeBytes = 64LL << 20;
 
 constexpr size_t kShownBytes = 200;
@@ -40,7 +41,7 @@ std::string_view TypeName(MemberType type) {
 
 absl::Status CheckLink(const Member& member, const Limits& limits) {
   if (!CheckPath(member.link, limits).ok()) {
-    return MemberRefused(member.path, "it is a hard link to a path that is not one of the bundle");
+    return MemberRefused(member.path, "it is a hard link whose target is not a valid path");
   }
   return member.bytes == 0 ? absl::OkStatus()
                            : MemberRefused(member.path, "it is a hard link with content");
@@ -71,7 +72,8 @@ absl::Status CheckPath(std::string_view path, const Limits& limits) {
                            fmt::format("a name is longer than {} bytes", limits.name_bytes_max));
     }
     if (++depth > limits.depth_max) {
-      return MemberRefused(path, fmt::format("it is deeper than {} levels", limits.depth_max));
+      return MemberRefused(path,
+                           fmt::format("it is nested deeper than {} levels", limits.depth_max));
     }
     if (slash == std::string_view::npos) {
       return absl::OkStatus();
@@ -107,7 +109,7 @@ absl::Status CheckMember(const Member& member, const Limits& limits) {
   }
   if (member.bytes < 0 || member.bytes > limits.file_bytes_max) {
     return MemberRefused(member.path,
-                         fmt::format("its size {} is not within 0 and {} (limits.fileBytes)",
+                         fmt::format("its size {} is not between 0 and {} (limits.fileBytes)",
                                      member.bytes, limits.file_bytes_max));
   }
   if (member.type == MemberType::kDirectory && member.bytes != 0) {
@@ -119,26 +121,26 @@ absl::Status CheckMember(const Member& member, const Limits& limits) {
 absl::Status CheckTotals(const Totals& totals, const Limits& limits) {
   if (totals.entries > limits.entries_max) {
     return absl::InvalidArgumentError(
-        fmt::format("the bundle is refused: {} files, at most {} (limits.files)", totals.entries,
+        fmt::format("the bundle is refused: {} files, more than {} (limits.files)", totals.entries,
                     limits.entries_max));
   }
   if (totals.raw_bytes > limits.total_bytes_max) {
     return absl::InvalidArgumentError(
-        fmt::format("the bundle is refused: {} bytes uncompressed, at most {} (limits.bytes)",
+        fmt::format("the bundle is refused: {} bytes uncompressed, more than {} (limits.bytes)",
                     totals.raw_bytes, limits.total_bytes_max));
   }
   if (totals.frame_bytes > kRatioFreeBytes &&
       totals.frame_bytes / limits.ratio_max > totals.packed_bytes) {
     return absl::InvalidArgumentError(
-        fmt::format("the bundle is refused: {} bytes out of {} compressed ones are more than {} to "
-                    "1 (limits.ratio)",
+        fmt::format("the bundle is refused: {} bytes are compressed to {}, more than {} to 1 "
+                    "(limits.ratio)",
                     totals.frame_bytes, totals.packed_bytes, limits.ratio_max));
   }
   if (totals.raw_bytes > kRatioFreeBytes &&
       totals.raw_bytes / limits.ratio_max > totals.frame_bytes) {
     return absl::InvalidArgumentError(
-        fmt::format("the bundle is refused: files of {} bytes out of {} that are stored are more "
-                    "than {} to 1 (limits.ratio)",
+        fmt::format("the bundle is refused: files of {} bytes are stored in {}, more than {} to 1 "
+                    "(limits.ratio)",
                     totals.raw_bytes, totals.frame_bytes, limits.ratio_max));
   }
   return absl::OkStatus();

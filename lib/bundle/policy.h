@@ -7,19 +7,20 @@
 
 #include "absl/status/status.h"
 
-// Decides which content a bundle may have. A bundle is untrusted: it is checked before any byte of
+// Decides which content a bundle may have. A bundle is untrusted: it is checked before anything of
 // it is written to disk. Errors are INVALID_ARGUMENT and name the member and the limit. Pure.
 namespace cachewarm::bundle {
 
-// The first four are settings of the agent ("limits.files", ...) and flags of the CLI
-// ("--limit-files"); the others are fixed by the format.
+// Users can change the first four limits: by settings of the agent ("limits.files", ...) and flags
+// of the CLI ("--limit-files", ...). The format fixes the others.
 struct Limits {
   int64_t entries_max = 200'000;
   int64_t file_bytes_max = 8LL << 30;
-  int64_t total_bytes_max = 64LL << 30;  // uncompressed, all files
-  // Maximum of two ratios, checked for bundles above 64 MiB: uncompressed to compressed size of the
-  // frames (141 for a real vLLM cache), and size of the files to the uncompressed size of the
-  // frames, which store equal files once.
+  int64_t total_bytes_max = 64LL << 30;  // uncompressed size of all files
+  // Maximum of two ratios, checked only for bundles above 64 MiB. The first is that of compression:
+  // uncompressed to compressed size of the frames (141 for a real vLLM cache). The second is that
+  // of deduplication: size of the files to uncompressed size of the frames, in which equal files
+  // are stored once.
   int64_t ratio_max = 400;
   int64_t frame_raw_bytes_max = 16LL << 20;  // one worker thread holds a whole frame in memory
   int path_bytes_max = 1024;
@@ -46,13 +47,12 @@ struct Member {
 absl::Status CheckPath(std::string_view path, const Limits& limits);
 
 // True if the last part of the path begins with ".wh." (OCI image-spec 1.1, layer.md). OCI tools
-// interpret such a file as the removal of another one, so a bundle cannot contain a regular file of
-// that name.
+// interpret such a file as the removal of another file, so no file of a bundle may have such a
+// name.
 bool IsWhiteout(std::string_view path);
 
-// Checks path, type (regular file, directory, or hard link with a valid path to link to) and size,
-// and that the member has no setuid, setgid or sticky bit, no sparse map and no extended
-// attributes.
+// Checks path, size and type: a regular file, a directory, or a hard link whose target is a valid
+// path. Rejects members with a setuid, setgid or sticky bit, a sparse map or extended attributes.
 absl::Status CheckMember(const Member& member, const Limits& limits);
 
 // Sums over a whole bundle, known before it is fetched.
@@ -62,8 +62,7 @@ struct Totals {
   int64_t frame_bytes = 0;  // of all frames, uncompressed
   int64_t packed_bytes = 0;
 };
-// Checks the number of files, the total size, and both expansion ratios: of the frames to the
-// packed bytes, and of the files to the frames.
+// Checks the number of files, the total size, and both ratios of Limits::ratio_max.
 absl::Status CheckTotals(const Totals& totals, const Limits& limits);
 
 }  // namespace cachewarm::bundle

@@ -10,7 +10,7 @@
 
 namespace cachewarm::bundle {
 
-// Reads bytes in order, once. One thread at a time; may block.
+// Reads a sequence of bytes once. One thread at a time; may block.
 class Source {
  public:
   Source() = default;
@@ -22,8 +22,8 @@ class Source {
   virtual absl::StatusOr<size_t> Read(std::span<char> buffer) = 0;
 };
 
-// Accepts bytes in order. One thread at a time; may block, which slows the producer down. An error
-// ends the transfer; the function that transfers returns it.
+// Accepts a sequence of bytes. One thread at a time; may block to slow the producer down. An error
+// of Write() ends the transfer and becomes its result.
 class Sink {
  public:
   Sink() = default;

@@ -90,7 +90,7 @@ class TarHasher {
  private:
   const Config& config_;
   std::vector<Sha256> hashes_;
-  std::vector<int64_t> ends_;  // by layer: index after its last frame
+  std::vector<int64_t> ends_;  // for each layer, the index after its last frame
 };
 
 int64_t LayerBytes(const Manifest& manifest) {
@@ -112,8 +112,7 @@ absl::Status CopyBlob(const RepositoryRef& from, const RepositoryRef& to, const 
   HashingSink hashed(*upload);
   CW_RETURN_IF_ERROR(from.store.ReadBlob(
       from.repository, {.digest = blob.digest, .bytes = blob.bytes}, hashed, stop));
-  // Verify before Commit(): otherwise a wrong blob would be stored, under the digest of the wrong
-  // bytes.
+  // Verify before Commit(), which would store wrong bytes as a blob with a different digest.
   if (hashed.Finish() != blob.digest) {
     return DigestMismatch("a blob", blob.digest);
   }
@@ -145,7 +144,7 @@ absl::StatusOr<bool> HasLayers(const RepositoryRef& ref, const Bundle* bundle,
   return true;
 }
 
-// Starts an upload when the first byte arrives; without any byte no blob is written.
+// Starts an upload when the first byte arrives. If no byte arrives, no blob is written.
 class LazyUpload : public Sink {
  public:
   LazyUpload(const RepositoryRef& ref, std::stop_token stop) : ref_(ref), stop_(std::move(stop)) {}

@@ -14,7 +14,7 @@
 #include "lib/fs/dir.h"
 
 // Transfers whole bundles between trees and stores. Every function blocks, and returns CANCELLED
-// soon after `stop`; errors are those of the store unless stated otherwise.
+// soon after `stop`. Other errors are those of the store unless stated otherwise.
 namespace cachewarm::bundle {
 
 // Reports the layer bytes transferred so far. Called often, on the caller's thread; must not block.
@@ -29,30 +29,31 @@ struct RepositoryRef {
 struct Publication {
   Digest digest;
   int64_t bytes = 0;      // config and layers
-  int64_t new_bytes = 0;  // part of `bytes` that is not in a layer of the base
+  int64_t new_bytes = 0;  // config and new layer, without the layers of the base
   int64_t files = 0;
   int64_t raw_bytes = 0;
 };
 
 struct PublishOptions {
-  std::string tag;  // is moved to the bundle; empty: no tag
+  std::string tag;  // moved to the new bundle; empty: no tag
   PackOptions pack;
 };
 
 // Packs `files` directly into the repository; the bundle is readable on return. A failure leaves
-// only unreferenced blobs. If the repository lacks a layer of the base, the base is ignored; with
-// keep_base that is FAILED_PRECONDITION. Other errors are those of Pack() and of the store.
+// only unreferenced blobs. If the repository lacks a layer of the base, the base is ignored, or
+// with keep_base FAILED_PRECONDITION is returned. Other errors are those of Pack() and of the
+// store.
 absl::StatusOr<Publication> Publish(const RepositoryRef& ref, std::vector<PackFile> files,
                                     const Facts& facts, const PublishOptions& options,
                                     std::stop_token stop);
 
-// Returns the bundle `digest`: reads and verifies its manifest and config. INVALID_ARGUMENT if they
-// are not those of a bundle.
+// Reads and verifies the manifest and the config of the bundle `digest`. INVALID_ARGUMENT if the
+// manifest or the config is not that of a bundle.
 absl::StatusOr<Bundle> ReadBundle(const RepositoryRef& ref, const Digest& digest,
                                   std::stop_token stop);
 
 // Arguments of Extract(), which unpacks `bundle` into `staging`. All files are durable on return if
-// `options.sync`. Errors, and the state that they leave behind, are those of Unpacker.
+// `options.sync`. Errors, and the state of `staging` after an error, are as for Unpacker.
 struct Extraction {
   const Bundle& bundle;
   const fs::Dir& staging;
@@ -62,7 +63,7 @@ struct Extraction {
 absl::Status Extract(const RepositoryRef& ref, const Extraction& extraction, std::stop_token stop);
 
 // Options of Verify(), which reads and verifies all bytes of `bundle` with DefaultThreads()
-// threads. DATA_LOSS or INVALID_ARGUMENT as Unpacker.
+// threads. Errors: DATA_LOSS and INVALID_ARGUMENT as for Unpacker.
 struct Verification {
   OnProgress on_progress;
   Limits limits;
@@ -70,10 +71,10 @@ struct Verification {
 absl::Status Verify(const RepositoryRef& ref, const Bundle& bundle,
                     const Verification& verification, std::stop_token stop);
 
-// Result of CopyBundle(), which copies a bundle unchanged. It transfers only the blobs that `to`
-// lacks, and moves `tag` to the bundle unless `tag` is empty. Within one store blobs are mounted if
-// possible; mounted blobs count as present. DATA_LOSS if a blob of `from` does not match its
-// digest.
+// Result of CopyBundle(), which copies a bundle unchanged. CopyBundle() transfers only the blobs
+// that `to` lacks, and moves `tag` to the bundle unless `tag` is empty. Within one store, blobs are
+// mounted instead if possible; mounted blobs count as present. DATA_LOSS if a blob of `from` does
+// not match its digest.
 struct CopyReport {
   int64_t copied_bytes = 0;
   int64_t present_bytes = 0;

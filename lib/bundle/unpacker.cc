@@ -68,7 +68,7 @@ class Unpacker::Progress {
   std::vector<FrameRun> runs_;
   std::optional<MemberStream> members_;
   std::deque<TreeFiles> files_;        // by worker
-  std::optional<FrameStream> frames_;  // last: its workers use all of the above
+  std::optional<FrameStream> frames_;  // declared last: its workers use the other members
 };
 
 Unpacker::Unpacker(const Config& config, const Manifest& manifest, const fs::Dir& staging,
@@ -100,8 +100,8 @@ namespace {
 absl::Status CheckFrameSize(const Frame& frame, size_t layer, const Limits& limits) {
   if (frame.raw_bytes > limits.frame_raw_bytes_max) {
     return absl::InvalidArgumentError(
-        fmt::format("the bundle is refused: a frame of layer {} holds {} bytes, at most {}", layer,
-                    frame.raw_bytes, limits.frame_raw_bytes_max));
+        fmt::format("the bundle is refused: a frame of layer {} holds {} bytes, more than {}",
+                    layer, frame.raw_bytes, limits.frame_raw_bytes_max));
   }
   if (frame.bytes > static_cast<int64_t>(FrameBytesMax(static_cast<size_t>(frame.raw_bytes)))) {
     return absl::InvalidArgumentError(

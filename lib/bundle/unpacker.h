@@ -21,28 +21,30 @@ namespace cachewarm::bundle {
 
 struct UnpackOptions {
   Limits limits;
-  int threads = DefaultThreads();  // to verify, decompress and write, besides the calling thread
+  // Number of threads that verify, decompress and write, in addition to the calling thread.
+  int threads = DefaultThreads();
   // Returns the mode of a file; unset: 0444. Called concurrently.
   std::function<mode_t(const Entry& entry)> mode_of;
   mode_t directory_mode = 0777;
   // Called concurrently, after a file was written and before it is closed. `entry` is an element of
   // Config::entries. May be empty.
   std::function<absl::Status(const Entry& entry, const fs::Fd& file)> on_file;
-  // By index in Config::entries: true for the files that `staging` already holds, which are not
-  // read. Empty: none.
+  // By index in Config::entries: true for a file that `staging` already holds and that is therefore
+  // not read. Empty: `staging` holds no file.
   PresentEntries present;
-  // Compares the sha256 of every file with the entry list. If false, frames are still verified by
-  // their sha256. Only an entry list that contradicts the newest layer is not detected then: both
-  // have the same writer.
+  // Compares the sha256 of every file with the entry list. If false, only the sha256 of the frames
+  // is verified: an entry list that contradicts the newest layer is then not detected. This is no
+  // loss of security, because list and layer have the same writer.
   bool check_contents = true;
   // Makes Start() create the directories; if false they must exist.
   bool make_directories = true;
   // Makes Finish() call syncfs, so that all files are durable on return. If false, the caller must
-  // call it, once for several bundles. In either case syncs in the background begin while files are
-  // created.
+  // call syncfs, once for several bundles. In both cases background syncs begin while files are
+  // still being created.
   bool sync = true;
-  // Keeps a file that exists already, because a generation may be the union of several bundles; the
-  // content for that file is still verified. If false, an existing path is ALREADY_EXISTS.
+  // Keeps a file that exists already: needed because a generation may be the union of several
+  // bundles. The bundle's content for that path is still verified. If false, an existing path
+  // causes ALREADY_EXISTS.
   bool keep_existing = false;
 };
 
@@ -54,9 +56,9 @@ struct UnpackOptions {
 // match their digest, INVALID_ARGUMENT for content that policy.h rejects, RESOURCE_EXHAUSTED if the
 // disk is full. The error does not depend on the number of threads.
 //
-// One thread at a time. Its own threads write the files; they have ended when the object is
-// destroyed. Memory: packed bytes of threads + 2 frames and raw bytes of `threads` frames; at most
-// kHandlesMax + 1 file descriptors per thread.
+// Call on one thread at a time. Internal threads write the files; the destructor waits for them.
+// Memory: the packed bytes of `threads` + 2 frames and the raw bytes of `threads` frames. File
+// descriptors: at most kHandlesMax + 1 per thread.
 class Unpacker : public Sink {
  public:
   // `config` must come from a verified blob; `config`, `manifest` and `staging` must outlive the
@@ -80,8 +82,8 @@ class Unpacker : public Sink {
   std::unique_ptr<Progress> progress_;
 };
 
-// Checks a bundle before any layer is read: counts, sizes and ratios against `limits`, and that the
-// frame index covers the layers exactly. INVALID_ARGUMENT.
+// Checks a bundle before any layer is read. INVALID_ARGUMENT if counts, sizes or ratios exceed
+// `limits`, or if the frame index does not cover the layers exactly.
 absl::Status CheckBundle(const Manifest& manifest, const Config& config, const Limits& limits);
 
 }  // namespace cachewarm::bundle

@@ -10,7 +10,7 @@ namespace cachewarm::bundle {
 // characters (U+0000 to U+001F, U+007F to U+009F).
 bool IsPlainUtf8(std::string_view text);
 
-// Returns `text` for messages: every byte but printable ASCII is replaced by \xNN.
+// Returns `text` for use in messages: each byte that is not printable ASCII is replaced by \xNN.
 std::string Printable(std::string_view text);
 
 }  // namespace cachewarm::bundle

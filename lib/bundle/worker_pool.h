@@ -15,20 +15,19 @@
 
 namespace cachewarm::bundle {
 
-// Returns the number of processors, at most four: with more threads the sequential hashes of tar
-// and blob are the bottleneck of packing and unpacking.
+// Returns the number of processors, but at most four. More threads would not help: the sequential
+// hashes of tar and blob become the bottleneck of packing and unpacking.
 int DefaultThreads();
 
 inline constexpr int kThreadsMax = 64;
 
-// Runs jobs on a fixed number of threads, starting them in the order in which they were posted.
-// After a failure no further job starts; the reported error does not depend on the number of
-// threads. The queue is unbounded: to bound it, Wait() for an earlier job before Post().
-// Thread-safe.
+// Runs jobs on a fixed number of threads. Jobs start in the order in which they were posted. After
+// a failure no further job starts; the reported error does not depend on the number of threads. The
+// queue is unbounded: to bound it, Wait() for an earlier job before Post(). Thread-safe.
 class WorkerPool {
  public:
-  // `worker` is the number of the thread that runs the job, 0 to threads() - 1: state that belongs
-  // to one thread needs no lock.
+  // `worker` is the number of the thread that runs the job, from 0 to threads() - 1. State that
+  // only this thread uses needs no lock.
   using Job = std::function<absl::Status(size_t worker)>;
 
   // `threads` is clamped to 1 to kThreadsMax.
@@ -38,7 +37,7 @@ class WorkerPool {
   // Drops the jobs that have not started and waits for the running ones.
   ~WorkerPool();
 
-  // Returns the clamped number of threads; fewer may run if the system allows no more.
+  // Returns the clamped number of threads. Fewer run if the system refuses to start more.
   int threads() const { return static_cast<int>(running_.size()); }
 
   // Adds a job. Jobs are numbered from 0 in the order of the calls.
@@ -60,7 +59,7 @@ class WorkerPool {
   int64_t failed_ = std::numeric_limits<int64_t>::max();
   absl::Status error_;  // error of job number `failed_`
   bool closing_ = false;
-  std::vector<std::jthread> threads_;  // last: they use all of the above
+  std::vector<std::jthread> threads_;  // declared last: they use the other members
 };
 
 // Divides the indices [0, count) into ranges [first, last) of at most `batch` and calls `each` for

@@ -35,7 +35,7 @@ std::vector<Cut> CutTar(const std::vector<int64_t>& member_bytes, int64_t frame_
     close(member + 1);
   }
   close(member_bytes.size());
-  // The zero blocks that end the archive are a separate frame, so that all other frames hold only
+  // The zero blocks that end the archive form a separate frame, so that all other frames hold only
   // members.
   cuts.push_back({.first = member_bytes.size(), .bytes = int64_t{2} * kTarBlockBytes});
   return cuts;

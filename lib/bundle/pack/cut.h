@@ -8,7 +8,8 @@
 // Divides a tar into frames. Pure.
 namespace cachewarm::bundle {
 
-// The part of a tar in one frame: whole members, or a part of one that is larger than a frame.
+// The part of a tar that one frame holds: whole members, or a part of one member that is larger
+// than a frame.
 struct Cut {
   size_t first = 0;    // index of the first member
   size_t members = 0;  // number of members; 0: the frame is the end of the archive
@@ -18,10 +19,10 @@ struct Cut {
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 
-// Returns the frames: each holds as many members as fit. A larger member is divided over frames
-// that hold nothing else; the end of the archive is the last frame. `member_bytes` holds the size
-// of each member, header and padded content: multiples of 512, like `frame_bytes`. The result
-// depends only on the sizes.
+// Divides a tar into frames. A frame holds as many whole members as fit. A member that does not fit
+// into one frame is divided over several, which hold nothing else. The last frame is the end of the
+// archive. `member_bytes` has the size of each member: header and padded content. These sizes and
+// `frame_bytes` must be multiples of 512. The result depends only on the sizes.
 std::vector<Cut> CutTar(const std::vector<int64_t>& member_bytes, int64_t frame_bytes);
 
 // An order of the members, and the frames of the tar in that order.
@@ -30,10 +31,10 @@ struct OrderedCuts {
   std::vector<Cut> cuts;
 };
 
-// As CutTar(), but keeps some members in one frame. `frame_mate` has, for each member, an earlier
-// member that must be in the same frame, or the member itself. All members that must be together
-// have to fit into a frame. The members of a frame are in ascending order; if no member has a mate,
-// the whole order is ascending.
+// As CutTar(), but keeps certain members in one frame, for which it may change the order of the
+// members. frame_mate[i] is an earlier member that must be in the frame of member i, or i itself.
+// Members that must be together have to fit into one frame. The members of each frame are in
+// ascending order; if no member has a mate, the whole order is ascending.
 OrderedCuts CutWithMates(const std::vector<int64_t>& member_bytes,
                          const std::vector<size_t>& frame_mate, int64_t frame_bytes);
 

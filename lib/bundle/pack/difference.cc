@@ -13,8 +13,8 @@
 namespace cachewarm::bundle {
 namespace {
 
-// From this number of layers on a bundle is packed whole. Otherwise removed files would accumulate
-// in old layers, and each layer costs a fetch one more request.
+// If the base has this many layers, the bundle is packed whole. Otherwise removed files would
+// accumulate in old layers, and each layer adds one request to a fetch.
 constexpr size_t kLayersBeforeRepack = 8;
 constexpr size_t kFilesPerJob = 64;
 
@@ -37,8 +37,8 @@ absl::Status Compare(const PackTree& tree, size_t first, size_t last,
   return absl::OkStatus();
 }
 
-// Returns the topmost of the parents of `path` and `path` itself that the new tree has neither as a
-// file nor as a directory. Empty if the new tree has a file at a parent, or anything at `path`.
+// Returns the topmost path that does not exist in the new tree, among `path` and its parents. Empty
+// if the new tree contains `path`, or a file in place of one of its parents.
 std::string_view HighestRemoved(std::string_view path,
                                 const std::set<std::string, std::less<>>& directories,
                                 const std::set<std::string_view>& files) {

@@ -14,8 +14,8 @@
 namespace cachewarm::bundle {
 
 // Returns, for each file of `tree`, the entry of `base` with equal path, kind, mtime and content,
-// or null. Reads and hashes the files for which all but the content is equal, on `threads` threads.
-// CANCELLED soon after `stop`; otherwise the error of a file.
+// or null. Compares contents by hash, on `threads` threads, and only if path, kind, mtime and size
+// are equal. CANCELLED soon after `stop`; otherwise the error of reading a file.
 absl::StatusOr<std::vector<const Entry*>> FindUnchanged(const Bundle& base, const PackTree& tree,
                                                         int threads, const std::stop_token& stop);
 
@@ -25,15 +25,15 @@ absl::StatusOr<std::vector<const Entry*>> FindUnchanged(const Bundle& base, cons
 bool IsLayerWorthwhile(const Bundle& base, const std::vector<const Entry*>& kept,
                        const PackTree& tree);
 
-// Returns the whiteouts, sorted, that remove from `base` the files that `tree` lacks. A whiteout is
-// ".wh." before the name of the file, or before the name of the topmost directory of which nothing
-// remains (OCI image-spec 1.1, layer.md). A file that became a directory, or vice versa, needs
-// none.
+// Returns the sorted paths of the whiteouts that remove from `base` the files that `tree` lacks.
+// The name of a whiteout is ".wh." and the name of the removed file, or of the topmost directory
+// that is removed as a whole (OCI image-spec 1.1, layer.md). A file that became a directory, or
+// vice versa, needs no whiteout.
 std::vector<std::string> WhiteoutsOf(const Config& base, const PackTree& tree);
 
-// Returns the entries of `base` that remain visible when `tree` is laid over it, sorted by path:
-// `tree` hides an entry if it has a file or directory at the same path, or a file at one of its
-// parents.
+// Returns the entries of `base` that remain visible when `tree` is laid over it, sorted by path. An
+// entry is hidden if `tree` has a file or directory at the entry's path, or a file in place of one
+// of the entry's parent directories.
 std::vector<Entry> RetainedEntries(const Config& base, const PackTree& tree);
 
 }  // namespace cachewarm::bundle

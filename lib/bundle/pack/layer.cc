@@ -75,7 +75,7 @@ class FrameMaker {
   FrameMaker(PackTree& tree, const Plan& plan, int level)
       : tree_(tree), plan_(plan), writer_(level) {}
 
-  // `shared` is the large member of which the frame holds a part, or null.
+  // If the frame holds a part of a large member, `shared` reads that member; otherwise it is null.
   absl::Status Make(const Cut& cut, SharedMember* shared, FrameBuffers& work) {
     const std::span<char> raw = work.raw.Make(static_cast<size_t>(cut.bytes));
     CW_RETURN_IF_ERROR(shared == nullptr ? Fill(cut, raw) : shared->Read(cut.from, raw));
@@ -95,13 +95,13 @@ class FrameMaker {
       }
       raw = raw.subspan(bytes);
     }
-    // No bytes remain, unless the frame is the end of the archive: then all of it is zeros.
+    // Bytes remain only in the frame at the end of the archive, which is all zeros.
     std::fill(raw.begin(), raw.end(), '\0');
     return absl::OkStatus();
   }
 
-  // Sets the digest of a file, or compares it with the one that FindDuplicates() set: ABORTED if
-  // the file has changed since.
+  // Sets the digest of a file. ABORTED if FindDuplicates() has set a different one: the file has
+  // changed since then.
   absl::Status CheckDigest(size_t file, std::string_view content) {
     Entry& entry = tree_.entries[file];
     Digest digest = DigestOf(content);
@@ -194,11 +194,12 @@ class FramePipeline {
   PackTree& tree_;
   const Plan& plan_;
   std::vector<FrameMaker> makers_;     // by worker
-  std::vector<FrameBuffers> buffers_;  // a ring: frame n is at index n modulo its size
-  // The large member of which the frame posted last holds a part; null: none.
+  std::vector<FrameBuffers> buffers_;  // ring buffer: frame n is at index n % size()
+  // Reads the large member to which the last posted frame belongs; null if that frame holds whole
+  // members.
   std::shared_ptr<SharedMember> shared_;
   size_t posted_ = 0;
-  WorkerPool pool_;  // last: its threads use all of the above
+  WorkerPool pool_;  // declared last: its threads use the other members
 };
 
 }  // namespace

@@ -18,7 +18,8 @@ struct Layer {
 
 // Writes `tree` as one layer to `sink` and sets frame and digest of its entries. `options.threads`
 // worker threads read, hash and compress the frames; the calling thread computes the hashes of the
-// tar and of the blob and writes to the sink, in order. Deterministic. Memory and errors as Pack().
+// tar and of the blob and writes to the sink, in order. Deterministic. Memory and errors are as for
+// Pack().
 absl::StatusOr<Layer> WriteLayer(PackTree& tree, const PackOptions& options, Sink& sink,
                                  const std::stop_token& stop);
 

@@ -38,10 +38,10 @@ class MemberReader {
   std::string header_;
   size_t header_done_ = 0;
   std::unique_ptr<Source> source_;  // set until the content ends
-  int64_t left_bytes_ = 0;          // of the content
+  int64_t left_bytes_ = 0;          // content bytes that are not read yet
 };
 
-// Reads a file that is larger than a frame, for the worker threads that make its frames.
+// Reads a file that is larger than a frame. Shared by the worker threads that make its frames.
 // Thread-safe.
 class SharedMember {
  public:
@@ -61,7 +61,7 @@ class SharedMember {
   MemberReader reader_;
   Entry& entry_;
   int64_t done_bytes_ = 0;
-  int64_t left_bytes_;  // of the content
+  int64_t left_bytes_;  // content bytes that are not read yet
   Sha256 hash_;
   absl::Status status_;
 };

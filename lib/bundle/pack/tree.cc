@@ -32,8 +32,9 @@ absl::Status CheckFile(const PackFile& file, const Limits& limits) {
         fmt::format("\"{}\": its kind is empty or longer than {} bytes", file.path, kKindBytesMax));
   }
   if (IsWhiteout(file.path)) {
-    return absl::InvalidArgumentError(fmt::format(
-        "\"{}\": a name that begins with .wh. means a removed file to OCI tools", file.path));
+    return absl::InvalidArgumentError(
+        fmt::format("\"{}\": OCI tools treat a name that begins with .wh. as the removal of a file",
+                    file.path));
   }
   if (file.mtime_ns < 0) {
     return absl::InvalidArgumentError(fmt::format("\"{}\": its mtime is before 1970", file.path));

@@ -19,9 +19,9 @@ struct PackTree {
   std::vector<std::string> directories;
   std::vector<std::string> whiteouts;  // empty files
   std::vector<PackFile> files;
-  std::vector<Entry> entries;  // of `files`, by index; WriteLayer() sets digest and frame
-  // For each file the index of the file that holds its content: another one, to which it is stored
-  // as a hard link, or its own index if it is stored whole. Empty: all files are stored whole.
+  std::vector<Entry> entries;  // parallel to `files`; WriteLayer() sets digest and frame
+  // For each file, the index of the file that holds its content. It is the file's own index, or the
+  // index of another file if the tar has a hard link to that file. Empty: there are no hard links.
   std::vector<size_t> content_of;
 
   size_t members() const { return before_files() + files.size(); }
@@ -34,10 +34,10 @@ struct PackTree {
   Member HeaderOf(size_t member) const;
 };
 
-// Sorts `files` and checks that they form a tree within `limits`. INVALID_ARGUMENT.
+// Sorts `files`. INVALID_ARGUMENT if they do not form a tree within `limits`.
 absl::StatusOr<PackTree> ArrangeTree(std::vector<PackFile> files, const Limits& limits);
 
-// Returns the size in the tar of one member: header and padded content.
+// Returns the size of one member in the tar: header and padded content.
 absl::StatusOr<int64_t> BytesInTar(const PackTree& tree, size_t member);
 // Returns BytesInTar() of every member, computed on `threads` threads.
 absl::StatusOr<std::vector<int64_t>> MemberBytes(const PackTree& tree, int threads);

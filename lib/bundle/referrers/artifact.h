@@ -20,7 +20,7 @@ struct Artifact {
   std::string type;  // "artifactType"
   Descriptor config;
   std::vector<Descriptor> layers;
-  Descriptor subject;  // the manifest that it refers to
+  Descriptor subject;  // the manifest to which this artifact refers
   std::map<std::string, std::string> annotations;
 };
 

@@ -16,14 +16,14 @@ namespace cachewarm::bundle {
 inline constexpr int64_t kListingBytesMax = 4LL << 20;
 inline constexpr size_t kReferrersMax = 10'000;
 
-// Returns the manifests whose type is or may be `artifact_type`: an item without a type, or with
-// the type of the empty config, is included, because some tools do not write the type.
-// INVALID_ARGUMENT if `text` is malformed.
+// Returns the manifests whose type is or may be `artifact_type`. Includes items without a type or
+// with the type of the empty config, because some tools do not write the type. INVALID_ARGUMENT if
+// `text` is malformed.
 absl::StatusOr<std::vector<Descriptor>> ParseListing(std::string_view text,
                                                      std::string_view artifact_type);
 
-// Returns the list `text` (empty: a new list) with `referrer` appended, or unchanged if `referrer`
-// is in it already. RESOURCE_EXHAUSTED if the list is full.
+// Returns the list `text` with `referrer` appended, or unchanged if the list already contains it.
+// If `text` is empty, returns a new list. RESOURCE_EXHAUSTED if the list is full.
 absl::StatusOr<std::string> AddToListing(std::string_view text, const Descriptor& referrer,
                                          const Artifact& artifact);
 

@@ -30,15 +30,15 @@ struct Envelope {
 std::string SignedBytes(const Envelope& envelope);
 
 absl::StatusOr<std::string> WriteSigstoreBundle(const Envelope& envelope);
-// Parses a sigstore bundle. INVALID_ARGUMENT, naming the field, for a different version, for a
-// certificate or a message signature instead of a key and an envelope, and unless there is exactly
-// one signature.
+// Parses a sigstore bundle. It must have the version of kSigstoreType, a public key (not a
+// certificate), and a DSSE envelope (not a message signature) with exactly one signature. Otherwise
+// INVALID_ARGUMENT, naming the field.
 absl::StatusOr<Envelope> ParseSigstoreBundle(std::string_view text);
 
 // Returns an envelope without signature, with a statement about `digest`.
 absl::StatusOr<Envelope> StatementAbout(const Digest& digest);
-// INVALID_ARGUMENT unless the statement in the envelope is a signature of `digest`. Verify the
-// envelope's signature first.
+// Checks that the statement in the envelope is a plain signature of `digest`; INVALID_ARGUMENT if
+// not. Verify the envelope's signature first.
 absl::Status CheckStatement(const Envelope& envelope, const Digest& digest);
 
 }  // namespace cachewarm::bundle

@@ -16,9 +16,9 @@ namespace cachewarm::bundle {
 // Thread-safe; copies share the key.
 class PublicKey {
  public:
-  // Parses the "PUBLIC KEY" blocks of a PEM text, 1 to 16. A signature by any of these keys is
-  // accepted, so that a new key can be introduced beside the old one. INVALID_ARGUMENT names what
-  // was found instead.
+  // Parses a PEM text of 1 to 16 "PUBLIC KEY" blocks. A signature by any of these keys is accepted,
+  // so that a new key can be introduced beside the old one. INVALID_ARGUMENT, naming the problem,
+  // for any other text.
   static absl::StatusOr<std::vector<PublicKey>> Parse(std::string_view pem);
 
   // True if `signature` (ASN.1) over `message` was made with the private key that belongs to this
@@ -59,9 +59,9 @@ struct KeyFiles {
   std::string private_key_file;  // signs published bundles
 };
 
-// Read keys from the administrator's file of at most 64 KiB. Both follow links, and read the file
-// on every call, so that a rotated Secret takes effect. FAILED_PRECONDITION, naming the file, if it
-// cannot be read or parsed.
+// Read keys from the administrator's file of at most 64 KiB. Both functions follow links, and read
+// the file on every call, so that a rotated Secret takes effect. FAILED_PRECONDITION, naming the
+// file, if it cannot be read or parsed.
 absl::StatusOr<std::vector<PublicKey>> ReadPublicKeys(const std::string& path);
 absl::StatusOr<PrivateKey> ReadPrivateKey(const std::string& path);
 

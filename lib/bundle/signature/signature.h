@@ -34,7 +34,8 @@ absl::StatusOr<SignatureCheck> CheckSignature(const RepositoryRef& ref, const Di
 absl::StatusOr<bool> Sign(const RepositoryRef& ref, const Digest& digest, const PrivateKey& key,
                           std::stop_token stop);
 
-// Copies the signatures of `digest`, by any key, that `to` lacks. Returns their number.
+// Copies all signatures of `digest` that `to` lacks, regardless of their keys. Returns the number
+// of copied signatures.
 absl::StatusOr<int> CopySignatures(const RepositoryRef& from, const RepositoryRef& to,
                                    const Digest& digest, std::stop_token stop);
 

@@ -9,9 +9,9 @@
 
 namespace cachewarm::bundle {
 
-// Forwards to another sink, counts the bytes that it accepted and keeps its last error. A store
-// decorator uses it to resume a read at the right byte and to separate errors of the sink from
-// errors of the store. One thread at a time.
+// Forwards bytes to another sink. Counts the bytes that the other sink accepted, and keeps the last
+// error of that sink. A store decorator uses it to resume a read at the right byte and to separate
+// errors of the sink from errors of the store. One thread at a time.
 class CountingSink : public Sink {
  public:
   // `sink` must outlive it.

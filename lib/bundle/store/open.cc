@@ -66,7 +66,7 @@ bool Contains(const std::vector<std::string>& hosts, std::string_view host) {
   return std::find(hosts.begin(), hosts.end(), host) != hosts.end();
 }
 
-// True if the URL is accessed by plain http: only configured hosts and loopback are.
+// True if the URL is accessed over plain http. Only configured hosts and loopback are.
 absl::StatusOr<bool> UsesPlainHttp(const StoreUrl& url, const StoreOptions& options) {
   CW_ASSIGN_OR_RETURN(const http::Url parsed,
                       http::Url::Parse(fmt::format("https://{}/", url.host)));
@@ -155,9 +155,10 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const StoreOptions& options, co
   CW_ASSIGN_OR_RETURN(const StoreUrl url, ParseStoreUrl(options.url));
   if (url.kind == StoreUrl::Kind::kLayout) {
     if (!options.mirrors.empty()) {
-      return absl::InvalidArgumentError(fmt::format(
-          "store \"{}\": a directory has no mirrors; name none, or a registry (oci://...)",
-          options.url));
+      return absl::InvalidArgumentError(
+          fmt::format("store \"{}\": a directory has no mirrors; remove the mirrors, or use a "
+                      "registry (oci://...)",
+                      options.url));
     }
     return std::make_unique<RetryStore>(std::make_unique<LayoutStore>(url.directory, clock), clock,
                                         SystemRandom());

@@ -46,11 +46,11 @@ struct StoreOptions {
   std::vector<std::string> mirrors;
   int connections_max = 0;       // per registry and direction (reads, writes); 0: no limit
   int64_t bytes_per_second = 0;  // of all blobs read together; 0: no limit
-  http::ProxyOptions proxy;      // for registries, token servers and servers that redirects name
+  http::ProxyOptions proxy;      // for registries, token servers and targets of redirects
 };
 
 // Opens the store of `options.url`. Does not connect: call Ping() to check that. `clock` must
-// outlive the store. INVALID_ARGUMENT for a malformed URL and for mirrors of a directory.
+// outlive the store. INVALID_ARGUMENT if a URL is malformed, or if a directory has mirrors.
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const StoreOptions& options, const Clock& clock);
 
 }  // namespace cachewarm::bundle

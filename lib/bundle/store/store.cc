@@ -86,7 +86,7 @@ absl::StatusOr<std::string> ReadSmallBlob(Store& store, const std::string& repos
                                           const Descriptor& blob, int64_t bytes_max,
                                           std::stop_token stop) {
   if (blob.bytes > bytes_max) {
-    return absl::ResourceExhaustedError(fmt::format("blob {} has {} bytes, at most {} are allowed",
+    return absl::ResourceExhaustedError(fmt::format("blob {} has {} bytes, more than {}",
                                                     blob.digest.Short(), blob.bytes, bytes_max));
   }
   TextSink text(static_cast<size_t>(blob.bytes));

@@ -16,8 +16,8 @@
 namespace cachewarm::bundle {
 
 // Writes one new blob. Readers see nothing of it before Commit() succeeds; destroying the upload
-// earlier discards the bytes. After an error only the whole blob can be sent again, with a new
-// upload. One thread at a time.
+// earlier discards the bytes. After an error, start a new upload and send the whole blob again. One
+// thread at a time.
 class BlobUpload : public Sink {
  public:
   // Makes the blob durable and returns its digest and size; the media type stays empty. Succeeds
@@ -33,19 +33,19 @@ struct BlobRange {
 };
 
 // Stores bundles as OCI manifests and blobs, which are named by the SHA-256 of their content and
-// grouped in repositories. A repository ("team/llama") is relative to the base of the store; its
-// name must pass CheckRepository().
+// grouped in repositories. The name of a repository ("team/llama") is relative to the base of the
+// store and must pass CheckRepository().
 //
 // Threads: every method is thread-safe and may block.
 //
 // Cancellation: every method returns CANCELLED soon after `stop` is requested. A write that is
 // cancelled may have taken effect.
 //
-// Retries: every method is idempotent, because equal content has an equal name; it may be called
-// again after any error. UNAVAILABLE is the transient error, the one for which a retry helps.
-// Stores of OpenStore() already retry it a few times with backoff, in every method but Ping().
+// Retries: every method is idempotent, because equal content has an equal name. It may therefore be
+// called again after any error, but only UNAVAILABLE is transient. The stores that OpenStore()
+// returns already retry it a few times with backoff, in every method except Ping().
 //
-// Errors, besides those of the method:
+// Errors of every method, in addition to those documented at the method:
 //   INVALID_ARGUMENT                      the repository, the tag or the manifest is malformed
 //   NOT_FOUND                             the blob, manifest or tag does not exist
 //   DATA_LOSS                             the stored bytes do not match their digest
@@ -78,7 +78,8 @@ class Store {
 
   // Makes a blob of repository `from` readable in `repository` without transferring it. Returns
   // false and changes nothing if the store does not support this, if the credentials do not allow
-  // it or if `from` lacks the blob: the caller copies it then. By default returns false.
+  // it or if `from` lacks the blob: the caller must then copy the blob. The default implementation
+  // returns false.
   virtual absl::StatusOr<bool> MountBlob(const std::string& from, const std::string& repository,
                                          const Digest& digest, std::stop_token stop);
 
@@ -92,14 +93,14 @@ class Store {
                                             std::stop_token stop) = 0;
 
   // Stores a bundle's manifest and returns its digest. Moves `tag` to it unless `tag` is empty; the
-  // manifest that had the tag stays readable by its digest. Fails, with an error for which a retry
-  // does not help, if a blob that the manifest names is missing: write the blobs first.
+  // manifest that had the tag stays readable by its digest. Write the blobs first: if a blob that
+  // the manifest names is missing, fails with an error for which a retry does not help.
   virtual absl::StatusOr<Digest> WriteManifest(const std::string& repository,
                                                const std::string& bytes, const std::string& tag,
                                                std::stop_token stop) = 0;
 
   // Lists the manifests that refer to `subject` (OCI "referrers") and whose artifact type is or may
-  // be `artifact_type`: at most kReferrersMax, in no order, an empty list if there are none or if
+  // be `artifact_type`. Returns at most kReferrersMax manifests, in any order, and an empty list if
   // `subject` does not exist. The list is unverified: read each manifest and check it with
   // ParseArtifact().
   virtual absl::StatusOr<std::vector<Descriptor>> Referrers(const std::string& repository,
@@ -108,9 +109,9 @@ class Store {
                                                             std::stop_token stop) = 0;
 
   // Stores a manifest that refers to another one (see ParseArtifact()) and returns its digest. The
-  // blobs that it names must exist, as for WriteManifest(). For registries without the referrers
-  // API the list of referrers is kept under a tag; if two writers change it at once, the change of
-  // one may be lost: list the referrers afterwards and write again if this one is missing.
+  // blobs that it names must exist, as for WriteManifest(). In registries without the referrers
+  // API, the list of referrers is kept under a tag, and the change of one of two concurrent writers
+  // may be lost. Therefore list the referrers afterwards, and write again if this one is missing.
   virtual absl::StatusOr<Digest> WriteReferrer(const std::string& repository,
                                                const std::string& bytes, std::stop_token stop) = 0;
 

@@ -9,7 +9,7 @@ namespace cachewarm::bundle {
 namespace {
 
 // Number of written bytes after which the next sync starts. Trees below this size need only the
-// final one.
+// final sync.
 constexpr int64_t kSyncBytes = 96LL << 20;
 
 }  // namespace

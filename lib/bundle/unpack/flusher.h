@@ -38,7 +38,7 @@ class Flusher {
   int64_t unsynced_bytes_ = 0;
   bool closing_ = false;
   absl::Status status_;
-  std::jthread thread_;  // last: it uses all of the above
+  std::jthread thread_;  // declared last: it uses the other members
 };
 
 }  // namespace cachewarm::bundle

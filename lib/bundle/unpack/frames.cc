@@ -78,7 +78,7 @@ absl::Status FrameStream::Finish() {
   CW_RETURN_IF_ERROR(pool_.Wait(next_ - 1));
   if (next_ != static_cast<int64_t>(frames_.size()) || gathered_bytes_ != 0) {
     return absl::DataLossError(
-        fmt::format("the layers end in frame {} of {} to read", next_, frames_.size()));
+        fmt::format("the layers end early: in frame {} of the {} to read", next_, frames_.size()));
   }
   return absl::OkStatus();
 }

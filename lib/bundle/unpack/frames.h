@@ -18,21 +18,21 @@ namespace cachewarm::bundle {
 
 // A verified and decompressed frame.
 struct RawFrame {
-  int64_t index = 0;     // counted through all layers
+  int64_t index = 0;     // counted across all layers
   int64_t position = 0;  // index among the needed frames
   std::string_view raw;
   size_t worker = 0;  // thread that handles the frame: 0 to threads() - 1 of the FrameStream
   WorkerPool& pool;
 
-  // Blocks until all earlier frames have been handled; returns the error of one of them.
+  // Blocks until all earlier frames have been handled. Returns the error of the first that failed.
   absl::Status AwaitEarlier() const { return pool.Wait(position - 1); }
 };
 
 // Splits the bytes of a bundle's layers into frames, which worker threads verify and decompress.
-// One thread at a time. Write() blocks while threads + 2 frames are pending. Memory: the compressed
-// bytes of that many frames, and one decompressed frame per worker. The error is that of the first
-// bad frame and does not depend on the number of threads. Destruction waits only for the frames in
-// progress.
+// Call on one thread at a time. Write() blocks while threads + 2 frames are pending. Memory: the
+// compressed bytes of that many frames, and one decompressed frame per worker. The reported error
+// is that of the first bad frame, for any number of threads. The destructor waits only for the
+// frames in progress.
 class FrameStream : public Sink {
  public:
   // Called concurrently on the worker threads. `frame` is valid during the call.
@@ -44,7 +44,8 @@ class FrameStream : public Sink {
               OnFrame on_frame);
 
   int threads() const { return pool_.threads(); }
-  // DATA_LOSS for a frame that does not match its digest, and for bytes after the last frame.
+  // Accepts the bytes of the needed frames, in order. DATA_LOSS if a frame does not match its
+  // digest, or if there are bytes after the last frame.
   absl::Status Write(std::string_view bytes) override;
   // Waits until every frame has been handled. DATA_LOSS if frames are missing.
   absl::Status Finish();
@@ -59,18 +60,18 @@ class FrameStream : public Sink {
   absl::Status Handle(int64_t position, std::string_view packed, size_t worker);
 
   struct NeededFrame {
-    int64_t index = 0;  // through all layers
+    int64_t index = 0;  // counted across all layers
     Frame frame;
   };
 
   std::vector<NeededFrame> frames_;
   OnFrame on_frame_;
-  std::vector<Buffer> packed_;  // a ring: position n is at index n modulo its size
+  std::vector<Buffer> packed_;  // ring buffer: position n is at index n % size()
   std::vector<Worker> workers_;
   int64_t next_ = 0;              // position of the frame that is being gathered
   std::span<char> frame_buffer_;  // buffer of that frame
   size_t gathered_bytes_ = 0;     // bytes of that frame that have arrived
-  WorkerPool pool_;               // last: its threads use all of the above
+  WorkerPool pool_;               // declared last: its threads use the other members
 };
 
 }  // namespace cachewarm::bundle

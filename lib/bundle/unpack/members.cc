@@ -14,14 +14,15 @@ namespace cachewarm::bundle {
 namespace {
 
 absl::Status UnlistedMember(const Member& member) {
-  return absl::InvalidArgumentError(fmt::format(
-      "member \"{}\" is refused: the entry list does not name it there", Printable(member.path)));
+  return absl::InvalidArgumentError(
+      fmt::format("member \"{}\" is refused: the entry list does not name it in this frame",
+                  Printable(member.path)));
 }
 
 absl::Status EntryMismatch(const Entry& entry, std::string_view what, int64_t found,
                            int64_t listed) {
   return absl::InvalidArgumentError(
-      fmt::format("member \"{}\" is refused: its {} is {}, the entry list says {}", entry.path,
+      fmt::format("member \"{}\" is refused: its {} is {}, but {} in the entry list", entry.path,
                   what, found, listed));
 }
 
@@ -192,7 +193,7 @@ absl::Status MemberStream::HandleRest(const RawFrame& frame, NewFile file, FileM
   if (padding.size() >= size_t{kTarBlockBytes} ||
       padding.find_first_not_of('\0') != std::string_view::npos) {
     return absl::InvalidArgumentError(fmt::format(
-        "member \"{}\" is refused: its frame continues after its end", file.entry().path));
+        "member \"{}\" is refused: its last frame has more data after its end", file.entry().path));
   }
   return EndPart(frame, std::move(file), maker);
 }
@@ -220,8 +221,8 @@ std::optional<NewFile> MemberStream::TakeOpen(int64_t frame) {
 
 absl::Status MemberStream::Finish() const {
   if (whole_files_ != expected_files_) {
-    return absl::DataLossError(
-        fmt::format("the layers hold {} of {} files", whole_files_.load(), expected_files_));
+    return absl::DataLossError(fmt::format("the layers hold only {} of the {} listed files",
+                                           whole_files_.load(), expected_files_));
   }
   return absl::OkStatus();
 }

@@ -25,20 +25,21 @@ namespace cachewarm::bundle {
 struct MemberChecks {
   Limits limits;
   // Compares the sha256 of every file with the entry list. Files of older layers are always
-  // compared, because the writer of an older layer may not be the writer of the list.
+  // compared, because list and older layers may have different writers.
   bool contents = true;
 };
 
 // Parses decompressed frames, checks every tar member and writes the files. The files that begin in
-// a frame must be those of the entry list for that frame, in its order, with the same size, mtime
-// and, by `checks`, sha256. A hard link must refer to an earlier file of the same frame; the
-// content of that file is copied. Apart from listed files, the newest layer may contain only parent
-// directories of listed files, and whiteouts (OCI image-spec 1.1, layer.md); older layers may also
-// contain files that the bundle no longer has, which are skipped.
+// a frame must be those that the entry list has for that frame, in the same order, with the same
+// size and mtime, and with the same sha256 if `checks` requires it. A hard link must refer to an
+// earlier file of the same frame; the content of that file is copied. Apart from listed files, the
+// newest layer may contain only parent directories of listed files, and whiteouts (OCI image-spec
+// 1.1, layer.md). Older layers may also contain files that the bundle no longer has; they are
+// skipped.
 //
-// INVALID_ARGUMENT for members that policy.h or the entry list forbids, DATA_LOSS for content that
-// does not match its digest. Thread-safe: frames are handled concurrently, but the parts of a file
-// that spans frames are written in order.
+// INVALID_ARGUMENT if policy.h or the entry list does not allow a member, DATA_LOSS if content does
+// not match its digest. Thread-safe: frames are handled concurrently, but the parts of a file that
+// spans frames are written in order.
 class MemberStream {
  public:
   // `config` must outlive this object. `needed`: the indices of the frames that will be passed to
@@ -47,13 +48,13 @@ class MemberStream {
                const MemberChecks& checks);
 
   absl::Status Handle(const RawFrame& frame, FileMaker& maker);
-  // DATA_LOSS if a listed file of the needed frames did not occur. Call after the last frame.
+  // Call after the last frame. DATA_LOSS if the needed frames lack a listed file.
   absl::Status Finish() const;
 
  private:
   using Entries = std::span<const Entry* const>;
 
-  // The part of a file in the frame in which it begins.
+  // The part of a file that is in the frame in which the file begins.
   struct FilePart {
     const Entry* entry = nullptr;
     std::string_view content;
@@ -83,7 +84,7 @@ class MemberStream {
   std::optional<NewFile> TakeOpen(int64_t frame);
 
   const MemberChecks checks_;
-  const int64_t newest_;                // the first frame of the newest layer
+  const int64_t newest_;                // index of the first frame of the newest layer
   std::vector<const Entry*> by_frame_;  // sorted by frame, and by path within a frame
   std::set<std::string, std::less<>> directories_;
   size_t expected_files_ = 0;

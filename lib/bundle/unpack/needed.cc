@@ -8,8 +8,8 @@
 namespace cachewarm::bundle {
 namespace {
 
-// The listed files that begin in a frame: there are none, all are present in the tree, or one is
-// needed.
+// State of the listed files that begin in a frame: there are none, the tree has all of them, or at
+// least one must be fetched.
 enum class Content { kNothing, kPresent, kNeeded };
 
 struct FrameUse {
@@ -38,8 +38,9 @@ void MarkEntries(const Config& config, const PresentEntries& present, std::vecto
   }
 }
 
-// Gives frames in which no listed file begins the mark of the frame before, whose last file they
-// may continue. Only the tar header would show where that file ends, and it is not known yet.
+// Copies the state of each frame to the following frames in which no listed file begins, because
+// they may contain the rest of its last file. Only the tar header, which is not known yet, would
+// show where that file ends.
 void ExtendToContinuations(std::vector<FrameUse>& uses) {
   for (size_t i = 1; i < uses.size(); ++i) {
     if (uses[i].content == Content::kNothing && uses[i - 1].continues && !uses[i].begins_layer) {

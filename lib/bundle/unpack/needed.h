@@ -10,13 +10,13 @@
 // Selects the frames of a bundle that must be transferred. Pure.
 namespace cachewarm::bundle {
 
-// By index in Config::entries: true if the tree already has the file. Empty: none.
+// By index in Config::entries: true if the tree already has the file. Empty: the tree has no file.
 using PresentEntries = std::vector<bool>;
 
-// Returns the frames to transfer, as indices through all layers: those with a part of a file that
-// is not present. If no file of the newest layer is present, all frames of that layer are included,
-// so that unlisted content in it is detected. Frames of older layers with only obsolete files are
-// omitted.
+// Returns the frames to transfer: all that hold a part of a file that is not present. The result
+// has indices across all layers. If no file of the newest layer is present, all frames of that
+// layer are included, so that unlisted content in it is detected. Frames of older layers with only
+// obsolete files are omitted.
 std::vector<int64_t> NeededFrames(const Config& config, const PresentEntries& present);
 
 // A range of contiguous frames in one layer.
@@ -27,7 +27,7 @@ struct FrameRun {
   friend bool operator==(const FrameRun&, const FrameRun&) = default;
 };
 
-// Combines `frames`, ascending indices through all layers, into as few runs as possible.
+// Combines frames into as few runs as possible. `frames` has ascending indices across all layers.
 std::vector<FrameRun> RunsOf(const Config& config, const std::vector<int64_t>& frames);
 
 // Returns the index of the first frame of the newest layer: the number of frames in all layers

@@ -32,10 +32,10 @@ class FileMaker {
 // `entry`.
 absl::Status EntryDigestMismatch(const Entry& entry);
 
-// Sets the mtime of `entry` unless it is 0.
+// Sets the mtime of the file to that of `entry`, unless the latter is 0.
 absl::Status SetMtime(const Entry& entry, const fs::Fd& file);
 
-// Creates the file of `entry` with `content`, and sets its mtime. Compares nothing with the entry.
+// Creates the file of `entry` with `content`, and sets its mtime. Does not check size or digest.
 absl::Status WriteFile(const Entry& entry, std::string_view content, FileMaker& maker);
 
 // Writes a file whose content arrives in several pieces. One thread at a time; `maker` may differ

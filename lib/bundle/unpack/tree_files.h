@@ -13,9 +13,9 @@
 
 namespace cachewarm::bundle {
 
-// Caches the directories used last as open descriptors, at most kHandlesMax: the files of one
-// directory are adjacent in a bundle, and opening each directory from the root of the tree costs
-// more than creating a file. Not thread-safe.
+// Keeps the most recently used directories open, at most kHandlesMax. Opening a directory from the
+// root of the tree costs more than creating a file, and the files of one directory are adjacent in
+// a bundle. Not thread-safe.
 class DirHandles {
  public:
   static constexpr size_t kHandlesMax = 8;
@@ -36,7 +36,7 @@ class DirHandles {
   std::vector<Handle> handles_;  // the most recently used one first
 };
 
-// A path as its directory, "" if it has none, and its last part.
+// A path, split into its directory ("" if it has none) and its last part.
 struct SplitPath {
   explicit SplitPath(std::string_view path);
 
@@ -44,7 +44,7 @@ struct SplitPath {
   std::string_view name;
 };
 
-// Creates files below `staging` with the modes of `options`. Both must outlive it.
+// Creates files below `staging` with the modes of `options`. Both must outlive this object.
 class TreeFiles : public FileMaker {
  public:
   TreeFiles(const fs::Dir& staging, const UnpackOptions& options)

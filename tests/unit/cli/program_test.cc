@@ -258,9 +258,9 @@ TEST_F(ProgramTest, LimitsOfABundleAreOptions) {
   const struct {
     std::string option;
     std::string result;
-  } cases[] = {{"--limit-files=1", "at most 1 (limits.files)"},
+  } cases[] = {{"--limit-files=1", "more than 1 (limits.files)"},
                {"--limit-file-bytes=1", "(limits.fileBytes)"},
-               {"--limit-bytes=1", "at most 1 (limits.bytes)"},
+               {"--limit-bytes=1", "more than 1 (limits.bytes)"},
                {"--limit-files=200001", "expected a whole number, 1 to 200000"},
                {"--limit-ratio=many", "expected a whole number"}};
   for (const auto& each : cases) {

@@ -25,9 +25,9 @@ struct FreeReader {
   void operator()(archive* reader) const { archive_read_free(reader); }
 };
 
-// Receives what the library writes for a member and keeps only the header. Drops what follows,
-// because the member is closed without content: padding and the end of the archive.
-// (archive_write_fail would prevent these bytes, but leaks the member's sparse map.)
+// Keeps only the header of a member. The member is closed without content, so that libarchive then
+// also writes padding and the end of the archive, which are dropped. (archive_write_fail would
+// prevent these bytes, but leaks the member's sparse map.)
 struct HeaderText {
   std::string text;
   bool whole = false;
@@ -65,7 +65,7 @@ std::unique_ptr<archive_entry, FreeEntry> EntryOf(const Member& member) {
   return entry;
 }
 
-// Saturates, because an untrusted header may have any number of seconds.
+// Clamps the time, because an untrusted header may have any number of seconds.
 int64_t MtimeOf(archive_entry* entry) {
   constexpr int64_t kSecondsMax = INT64_MAX / kNanosecondsPerSecond - 1;
   const int64_t seconds =
@@ -187,7 +187,8 @@ absl::StatusOr<std::string_view> TarReader::Content() {
   if (result != ARCHIVE_OK) {
     return absl::DataLossError(fmt::format("tar: {}", ErrorOf(state_->reader.get())));
   }
-  // The library copies content that it cannot return as one block; the next member overwrites it.
+  // If libarchive cannot return the content as one block of the piece, it returns a copy, which the
+  // next member would overwrite. Reject the copy.
   const auto* const content = static_cast<const char*>(block);
   const std::string_view piece = state_->piece;
   if (std::less<>()(content, piece.data()) ||

@@ -23,7 +23,7 @@ constexpr char kCurve[] = "prime256v1";
 constexpr size_t kKeysMax = 16;
 constexpr size_t kPemBytesMax = 64U << 10U;
 constexpr char kHowToMakeKey[] =
-    "make one with: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out key.pem";
+    "make a key with: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out key.pem";
 
 using openssl::Bio;
 using openssl::Deleter;

@@ -63,8 +63,8 @@ absl::Status FrameReader::Decompress(std::string_view frame, size_t raw_bytes, B
     return absl::DataLossError(fmt::format("zstd: {}", ZSTD_getErrorName(size)));
   }
   if (size != raw_bytes) {
-    return absl::DataLossError(
-        fmt::format("a frame holds {} bytes where the index says {}", size, raw_bytes));
+    return absl::DataLossError(fmt::format(
+        "a frame holds {} bytes, but {} according to the frame index", size, raw_bytes));
   }
   return absl::OkStatus();
 }

@@ -25,14 +25,14 @@ struct IndexItem {
 absl::StatusOr<std::vector<IndexItem>> ParseIndex(std::string_view text);
 absl::StatusOr<std::string> WriteIndex(const std::vector<IndexItem>& items);
 
-// Returns `items` with `added` at the end; an older item of the same manifest is removed. If
-// another item has the tag of `added`, it loses the tag. If more than `items_max` items have one
-// artifact type, the oldest of them without a tag are dropped: their manifests stay readable by
-// digest, but referrers among them are no longer listed.
+// Returns `items` with `added` at the end. Removes an older item of the same manifest. Removes the
+// tag of `added` from any other item. If more than `items_max` items have the artifact type of
+// `added`, drops the oldest of them that have no tag: their manifests stay readable by digest, but
+// referrers among them are no longer listed.
 std::vector<IndexItem> AddToIndex(std::vector<IndexItem> items, const IndexItem& added,
                                   size_t items_max = 1000);
 
-// Returns the digest of the manifest that has `tag`; nullopt if none has.
+// Returns the digest of the manifest that has `tag`; nullopt if there is none.
 std::optional<Digest> FindTag(const std::vector<IndexItem>& items, std::string_view tag);
 
 }  // namespace cachewarm::bundle

@@ -51,7 +51,7 @@ absl::StatusOr<std::vector<IndexItem>> ReadIndex(const fs::Dir& repository) {
 }
 
 // Fails if a blob that a manifest names is missing. Called before a manifest is written, so that
-// readers never find one whose blobs are missing.
+// readers never find a manifest whose blobs are missing.
 absl::Status CheckBlobs(const fs::Dir& repository, std::vector<Descriptor> blobs,
                         const Descriptor& config) {
   blobs.push_back(config);

@@ -17,8 +17,8 @@ namespace {
 
 constexpr mode_t kBlobMode = 0444;
 constexpr int kNamesMax = 10'000;
-// After each run of so many bytes the kernel's write-back is started, so that the final fsync is
-// short.
+// Each time this many bytes were written, the kernel's write-back is started, so that the final
+// fsync is short.
 constexpr int64_t kSyncedBytes = 8LL << 20;
 
 class LayoutUpload : public BlobUpload {
@@ -77,7 +77,7 @@ void RemoveAbandoned(const fs::Dir& repository) {
   }).IgnoreError();
 }
 
-// Locks a file that was just created. False if another process removed it in between
+// Locks a file that was just created. False if another process has removed it in the meantime
 // (RemoveAbandoned()).
 absl::StatusOr<bool> LockNew(const fs::Dir& repository, const std::string& name,
                              const fs::Fd& file) {

@@ -20,9 +20,9 @@ inline constexpr char kBlobs[] = "blobs/sha256";
 inline constexpr char kUploads[] = ".uploads";
 
 // Writes a file in .uploads/ of a repository and then renames it, so that readers never see an
-// incomplete file. The file is locked until this object is destroyed; Start() removes files that no
-// process holds locked. Destroying the object before MoveTo() deletes the file. One thread at a
-// time.
+// incomplete file. The file is locked until this object is destroyed; Start() removes abandoned
+// files, which no process has locked. Destroying the object before MoveTo() deletes the file. One
+// thread at a time.
 class UploadFile {
  public:
   static absl::StatusOr<UploadFile> Start(const fs::Dir& repository);
@@ -42,7 +42,7 @@ class UploadFile {
   std::string name_;  // empty after MoveTo()
   fs::Fd file_;
   int64_t bytes_ = 0;
-  int64_t flushed_bytes_ = 0;  // bytes whose write-back was started
+  int64_t flushed_bytes_ = 0;  // bytes whose write-back to disk was started
 };
 
 // Starts an upload whose Commit() moves the file to blobs/sha256/.

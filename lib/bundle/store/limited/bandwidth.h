@@ -12,7 +12,7 @@
 namespace cachewarm::bundle {
 
 // Limits the bytes per second of all transfers that share this object (token bucket). The bucket
-// holds the tokens of 250 ms, at least 64 KiB, so that a transfer starts at once after a pause.
+// holds the tokens of 250 ms, but at least 64 KiB, so that a transfer starts at once after a pause.
 // Thread-safe.
 class Bandwidth {
  public:

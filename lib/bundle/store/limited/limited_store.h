@@ -15,15 +15,15 @@ namespace cachewarm::bundle {
 
 struct StoreLimits {
   int connections = 0;  // concurrent calls in each direction; 0: no limit
-  // Limit of the blob bytes read, may be shared by stores; null: no limit.
+  // Limits the rate at which blob bytes are read. Several stores may share it. Null: no limit.
   std::shared_ptr<Bandwidth> downloads;
 };
 
 // Limits the concurrent calls and the download rate of a store. Reads and writes have separate
 // limits, because a copy within one store writes while it reads: with a common limit such copies
 // could deadlock. For the same reason the sink of a read must not read from the same store, and the
-// producer of an upload must not write to it. Ping() is not limited. Calls that wait return
-// CANCELLED soon after `stop`.
+// producer of an upload must not write to the same store. Ping() is not limited. Calls that wait
+// return CANCELLED soon after `stop`.
 class LimitedStore : public ForwardingStore {
  public:
   LimitedStore(std::unique_ptr<Store> inner, StoreLimits limits);

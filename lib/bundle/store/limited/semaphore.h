@@ -10,11 +10,11 @@
 
 namespace cachewarm::bundle {
 
-// Limits the number of concurrent calls: each holds a permit. Thread-safe. Must outlive its
+// Limits the number of concurrent calls: each call holds a permit. Thread-safe. Must outlive its
 // permits.
 class Semaphore {
  public:
-  // Is returned to the semaphore when destroyed.
+  // The right to make one call. The destructor returns the permit to the semaphore.
   class Permit {
    public:
     explicit Permit(Semaphore* semaphore) : semaphore_(semaphore) {}

@@ -15,7 +15,7 @@
 
 namespace cachewarm::bundle {
 
-// Keeps bundles in memory, for simulations and tests. Fulfils the whole contract of Store.
+// Keeps bundles in memory, for simulations and tests. Implements the whole contract of Store.
 class MemStore : public Store {
  public:
   // Called before every method of the store with the method's name ("ReadBlob"). If it returns an

@@ -20,12 +20,13 @@ struct StoreCall {
   // Name of the operation: has_blob, read_blob, write_blob, mount_blob, read_manifest, resolve_tag,
   // write_manifest, referrers, write_referrer, ping.
   std::string_view operation;
-  // kCancelled also for an upload that was destroyed without Commit().
+  // Result of the call; also kCancelled if an upload was destroyed without Commit().
   absl::StatusCode code = absl::StatusCode::kOk;
   // Number of bytes of blobs and manifests that were read or written, including those that a failed
   // read delivered.
   int64_t bytes = 0;
-  // Time inside the store: without the time in the sink of a read or in the source of an upload.
+  // Time spent in the store, without the time spent in the sink of a read or the source of an
+  // upload.
   Duration time{0};
 };
 
@@ -33,8 +34,8 @@ struct StoreCall {
 using OnStoreCall = std::function<void(const StoreCall&)>;
 
 // Reports every call of a store to `on_call`. An upload is one call, from StartBlob() until it is
-// destroyed. As the outermost decorator it measures what callers wait for, as the innermost what
-// the store itself does.
+// destroyed. As the outermost decorator, a MeteredStore measures how long callers wait; as the
+// innermost, how long the store itself takes.
 class MeteredStore : public ForwardingStore {
  public:
   // `clock` must outlive it.

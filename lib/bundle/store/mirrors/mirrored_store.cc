@@ -56,7 +56,7 @@ void MirroredStore::RecordMirrorRead(const ReadKey& key) {
   const MonoTime now = clock_.Monotonic();
   std::erase_if(mirror_reads_, [now](const auto& entry) { return entry.second <= now; });
   if (mirror_reads_.size() >= kMirrorReadsMax) {
-    mirror_reads_.clear();  // a repeated read may then use a mirror once more
+    mirror_reads_.clear();  // as a result, a repeated read may use a mirror again
   }
   mirror_reads_[key] = now + kMirrorReadsKept;
 }
@@ -80,7 +80,8 @@ absl::Status MirroredStore::ReadBlob(const std::string& repository, const BlobRa
       RecordMirrorRead(key);
     }
     if (!counted.status().ok()) {
-      // Of the sink's errors only DATA_LOSS is a fault of the mirror; a full disk is not.
+      // Of the sink's errors only DATA_LOSS is the mirror's fault; a full disk, for example, is
+      // not.
       RecordResult(i, absl::IsDataLoss(counted.status()) ? counted.status() : absl::OkStatus());
       return counted.status();
     }

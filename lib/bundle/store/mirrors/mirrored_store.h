@@ -22,13 +22,13 @@ namespace cachewarm::bundle {
 // and HasBlob() use the origin only, because a mirror may be outdated. Thread-safe.
 //
 // Tries the mirrors in order, then the origin. A mirror that fails is skipped for 30 s, and for up
-// to 10 min while it keeps failing; NOT_FOUND is no failure. Bytes that a mirror delivered before
-// it failed are kept: the next mirror continues after them.
+// to 10 min while it keeps failing. NOT_FOUND does not count as a failure. Bytes that a mirror
+// delivered before it failed are kept: the next mirror continues after them.
 //
 // Mirrors are not trusted. ReadBlob() does not verify blobs, so the caller detects wrong bytes:
 //   - While it reads: if the sink returns DATA_LOSS, the mirror counts as failed at once.
-//   - Later: the caller reads the range again. For 10 min after mirrors delivered a range, the next
-//     read of the same range uses the origin.
+//   - Later: the caller then reads the range again. A read of a range that mirrors delivered in the
+//     last 10 min uses only the origin.
 class MirroredStore : public ForwardingStore {
  public:
   // `clock` must outlive it.

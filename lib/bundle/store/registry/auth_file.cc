@@ -19,11 +19,12 @@ using codec::Json;
 using codec::Reader;
 
 constexpr int64_t kFileBytesMax = 1 << 20;
-// The password of Google's "_json_key_base64" is a key file: over 4 KiB in base64 of base64.
+// The password of Google's user "_json_key_base64" is a whole key file, twice base64-encoded: over
+// 4 KiB.
 constexpr size_t kSecretBytesMax = 64U << 10U;
 
-// Returns the host of a key of "auths": "https://index.docker.io/v1/" and "host:5000/path" both
-// name a host.
+// Returns the host in a key of "auths", which may have the form of a URL
+// ("https://index.docker.io/v1/") or a path ("host:5000/path").
 std::string_view HostOf(std::string_view name) {
   if (const size_t scheme = name.find("://"); scheme != std::string_view::npos) {
     name.remove_prefix(scheme + 3);
@@ -54,7 +55,7 @@ absl::StatusOr<BasicCredentials> ReadAuth(const Json& auth, std::string_view hos
       .Read("password", password, kSecretBytesMax)
       .Read("identitytoken", identity_token, kSecretBytesMax);
   if (reader.status().ok() && !identity_token.empty()) {
-    // Next to an identity token "auth" holds no password: registries would reject it.
+    // Beside an identity token, "auth" contains no password, and registries would reject it.
     reader.Fail("identitytoken",
                 "is not supported; put a user and password there instead, as \"auth\" or "
                 "\"username\" and \"password\"");
@@ -84,7 +85,7 @@ absl::StatusOr<std::optional<BasicCredentials>> FindCredentials(std::string_view
   CW_RETURN_IF_ERROR(reader.status());
   const Json* auths = reader.Member("auths");
   const Json* auth = auths == nullptr ? nullptr : MemberOf(*auths, host);
-  // "docker login" with a credential helper leaves an empty object for the host.
+  // Ignore an empty object: "docker login" with a credential helper writes one for the host.
   if (auth != nullptr && !(auth->is_object() && auth->empty())) {
     CW_ASSIGN_OR_RETURN(BasicCredentials found, ReadAuth(*auth, host));
     return found;

@@ -15,9 +15,10 @@ struct BasicCredentials {
 };
 
 // Returns the credentials of `host` in a docker config.json ("auths": {"host[:port]": {"auth":
-// base64} or {"username", "password"}}); nullopt if the file has none for it. INVALID_ARGUMENT for
-// a malformed file, for credentials in a helper program ("credHelpers", "credsStore"), which is not
-// run, and for an "identitytoken" (an OAuth2 refresh token). Pure.
+// base64} or {"username", "password"}}); nullopt if the file has none for the host.
+// INVALID_ARGUMENT if the file is malformed or the credentials are of an unsupported kind: in a
+// helper program ("credHelpers", "credsStore"), or an "identitytoken" (an OAuth2 refresh token).
+// Pure.
 absl::StatusOr<std::optional<BasicCredentials>> FindCredentials(std::string_view config_json,
                                                                 std::string_view host);
 

@@ -33,8 +33,8 @@ void SkipBlanks(std::string_view& rest) {
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t,"), rest.size()));
 }
 
-// Removes a token or a quoted string from the start of `rest` and returns its value, for a quoted
-// string without quotes and escapes.
+// Removes a token or a quoted string from the start of `rest` and returns its value, without quotes
+// and escapes.
 absl::StatusOr<std::string> ParseValue(std::string_view& rest) {
   std::string value;
   if (rest.empty() || rest.front() != '"') {
@@ -115,7 +115,8 @@ absl::StatusOr<std::string> ParseToken(std::string_view text) {
   const bool printable =
       std::all_of(token.begin(), token.end(), [](char c) { return c > 0x20 && c < 0x7F; });
   if (token.empty() || !printable) {
-    return absl::InvalidArgumentError("the registry's token server answered without a token");
+    return absl::InvalidArgumentError(
+        "the response of the registry's token server contains no token");
   }
   return token;
 }

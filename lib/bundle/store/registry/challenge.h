@@ -23,7 +23,8 @@ absl::StatusOr<Challenge> ParseChallenge(std::string_view header);
 // the realm is an http or https URL. Pure.
 absl::StatusOr<std::string> TokenUrl(const Challenge& challenge, std::string_view scope);
 
-// Returns the "token" or "access_token" of a token server's answer. INVALID_ARGUMENT. Pure.
+// Returns the "token" or "access_token" in the response of a token server. INVALID_ARGUMENT if it
+// has none. Pure.
 absl::StatusOr<std::string> ParseToken(std::string_view json);
 
 }  // namespace cachewarm::bundle

@@ -32,15 +32,15 @@ std::optional<int64_t> StartOf(const std::optional<std::string>& content_range) 
   return error == std::errc() ? std::optional(start) : std::nullopt;
 }
 
-// Forwards the requested bytes of full (200) and partial (206) responses to the consumer, drops all
-// others, and counts what it forwarded.
+// Forwards the requested bytes of full (200) and partial (206) responses to `sink` and counts them.
+// Drops all other bytes.
 class RangeSink : public http::BodySink {
  public:
   RangeSink(const BlobRange& range, Sink& sink) : range_(range), sink_(sink) {}
 
   int64_t done() const { return done_; }
   bool complete() const { return done_ == range_.bytes; }
-  // Returns the error of the consumer, OK if none. It must not be retried.
+  // Returns the error of `sink`, or OK. After such an error the download must not be retried.
   const absl::Status& sink_status() const { return sink_status_; }
 
   absl::Status Begin(const http::Response& head) override {

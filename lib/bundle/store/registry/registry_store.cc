@@ -97,8 +97,8 @@ absl::StatusOr<bool> RegistryStore::MountBlob(const std::string& from,
   if (IsRetryable(status)) {
     return status;
   }
-  // False if the registry denies or does not support cross-repository mounts: the caller copies
-  // then.
+  // False if the registry denies or does not support cross-repository mounts: the caller then
+  // copies the blob.
   return response.status == kCreated;
 }
 
@@ -197,8 +197,9 @@ absl::StatusOr<http::Response> RegistryStore::SendManifest(const http::Request& 
                                                            std::stop_token stop) {
   for (int attempt = 0;; ++attempt) {
     auto response = session_.Send(request, scope, stop);
-    // Seen with distribution 2.8: while another writer commits one of the blobs, its link file is
-    // empty for a moment. The digests themselves are well-formed, as ParseManifest() checked.
+    // Repeat the request: distribution 2.8 returns this error while another writer commits one of
+    // the blobs, because the blob's link file is empty for a moment. The digests are not the cause:
+    // ParseManifest() has checked that they are well-formed.
     const bool raced = response.ok() && response->status == kBadRequest &&
                        response->body.find("DIGEST_INVALID") != std::string::npos;
     if (!raced || attempt == kRaceRetries) {

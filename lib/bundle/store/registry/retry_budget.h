@@ -15,13 +15,12 @@ class RetryBudget {
   // `clock` and `random` must outlive it. `tries` includes the first attempt.
   RetryBudget(const Clock& clock, const Random& random, int tries);
 
-  // Blocks before the next attempt and returns OK. The wait is an exponential backoff from 0.5 s.
-  // It is at least the Retry-After in `why`, capped at 60 s and lengthened by up to a quarter, so
-  // that a thousand nodes do not retry at once. Returns `why` when no attempt is left, CANCELLED
-  // soon after `stop`.
+  // Waits before the next attempt and returns OK. The wait is an exponential backoff that begins
+  // with 0.5 s. If `why` has a Retry-After, the wait is at least that time, capped at 60 s and
+  // lengthened randomly by up to a quarter, so that a thousand nodes do not retry at once. Returns
+  // `why` at once if no attempt is left, and CANCELLED soon after `stop`.
   absl::Status WaitBeforeRetry(const absl::Status& why, std::stop_token stop);
-  // Call after an attempt that transferred some bytes: restores all attempts but the one that was
-  // made.
+  // Resets the number of failed attempts to 0. Call after an attempt that transferred some bytes.
   void RecordProgress() { failures_ = 0; }
 
  private:

@@ -23,7 +23,7 @@ using codec::Json;
 constexpr int kUnauthorized = 401;
 constexpr int kTooManyRequests = 429;
 constexpr int kServiceUnavailable = 503;
-// Tokens are cached by scope: one for each repository and direction.
+// Tokens are cached by scope: one for each repository and access (pull or push).
 constexpr size_t kTokensMax = 1024;
 constexpr size_t kTokenAnswerBytesMax = 64U << 10U;
 constexpr size_t kWordsBytesMax = 500;
@@ -34,8 +34,8 @@ std::string TextOf(const Json& object, const char* name) {
 }
 
 // Returns the text of the "detail" of an error, which is a string or an object. docker-registry 2.8
-// writes the error of a system call as a number, {"Enclosed":{"Err":28}}: for it the system's
-// message is appended.
+// writes the error of a system call as a number, {"Enclosed":{"Err":28}}. In that case the system's
+// message for this number is appended.
 std::string DetailOf(const Json& error) {
   const auto detail = error.find("detail");
   if (detail == error.end() || detail->empty()) {
@@ -127,7 +127,8 @@ absl::StatusOr<http::Response> Session::Send(http::Request request, const std::s
                                              std::stop_token stop) {
   for (RetryBudget budget = NewRetryBudget();;) {
     auto response = SendOnce(request, scope, stop);
-    // An overloaded registry gives a response here, an overloaded token server an error.
+    // If the registry is overloaded, SendOnce() returns a response (429 or 503). If the token
+    // server is overloaded, it returns an error.
     const absl::Status status =
         response.ok() ? RegistryStatus(*response, request.url) : response.status();
     if (!RetryAfterOf(status).has_value()) {

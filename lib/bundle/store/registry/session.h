@@ -25,7 +25,7 @@ struct SessionOptions {
   std::string origin;     // "http://10.100.0.1:5000"
   std::string host;       // key of the auth file
   std::string auth_file;  // may be empty
-  int tries = 4;          // attempts per request; after them the registry counts as unavailable
+  int tries = 4;          // attempts per request before the registry counts as unavailable
 };
 
 // Sends requests to one registry as one user: answers its challenges (Basic, Bearer) with the
@@ -41,11 +41,11 @@ class Session {
   const std::string& origin() const { return options_.origin; }
   RetryBudget NewRetryBudget() const { return {clock_, random_, options_.tries}; }
 
-  // Sends `request`, whose URL is below the origin or was named by the origin, and returns the
-  // response of any status, also a 401 that follows a login. `scope` is the access that a
-  // token must grant ("repository:team/llama:pull"). While the registry is overloaded (429, or 503
-  // with Retry-After), waits and repeats the request; when the attempts are used up, returns the
-  // last response. Only for idempotent requests.
+  // Sends `request`, whose URL is below the origin or was named by the origin. Returns the
+  // response, which may have any status, also 401 after a login. `scope` is the access that a token
+  // must grant ("repository:team/llama:pull"). While the registry is overloaded (429, or 503 with
+  // Retry-After), waits and repeats the request; when the attempts are used up, returns the last
+  // response. Only for idempotent requests.
   absl::StatusOr<http::Response> Send(http::Request request, const std::string& scope,
                                       std::stop_token stop);
   // As Send(), but does not repeat the request when the registry is overloaded. The body of
@@ -59,8 +59,8 @@ class Session {
  private:
   bool IsAtOrigin(const std::string& url) const;
   void Authorize(http::Request& request, const std::string& scope) const;
-  // Answers the challenge of a 401 response and caches the authorization; false if there are no
-  // credentials for it.
+  // Answers the challenge of a 401 response and caches the authorization. False if there are no
+  // credentials for the challenge.
   absl::StatusOr<bool> Login(const http::Response& refused, const std::string& scope,
                              std::stop_token stop);
   absl::StatusOr<std::string> FetchToken(const Challenge& challenge, const std::string& scope,
@@ -74,8 +74,8 @@ class Session {
   std::map<std::string, std::string> authorization_;  // by scope
 };
 
-// Formats a request for messages, without the query of its URL: URLs of object stores, which
-// redirects name, carry signatures in it.
+// Formats a request for messages, without the query of its URL: after a redirect to an object store
+// the query contains a signature.
 std::string NameOf(http::Method method, std::string_view url);
 
 // Converts a response to a status: OK for 2xx, UNAVAILABLE for 429, otherwise as http::StatusOf().

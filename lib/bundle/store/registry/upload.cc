@@ -26,7 +26,7 @@ bool IsRecoverable(const absl::Status& status) {
   return IsRetryable(status) || absl::IsOutOfRange(status);
 }
 
-// Returns the number of bytes in a range like "0-1999". Registries send "0-0" for none.
+// Returns the number of bytes in a range like "0-1999". Registries send "0-0" if they have no byte.
 std::optional<int64_t> BytesOf(std::string_view range) {
   const size_t dash = range.find('-');
   int64_t last = -1;

@@ -20,14 +20,16 @@ struct UploadTarget {
   int64_t chunk_bytes = kChunkBytes;
 };
 
-// Pushes one blob (distribution-spec 1.1 "Pushing blobs"): a blob of one chunk by POST and PUT, a
-// larger one by POST, a PATCH for each full chunk, and PUT. Holds one chunk in memory.
+// Pushes one blob (distribution-spec 1.1 "Pushing blobs"). A blob that fits into one chunk takes
+// POST and PUT; a larger one takes POST, a PATCH for each full chunk, and PUT. Holds one chunk in
+// memory.
 //
 // Resumes a PATCH or PUT that fails (broken connection, 5xx, 416, 429): asks the registry how many
-// bytes it has and sends the rest of the chunk; attempts without progress are limited. UNAVAILABLE
-// if the registry has less than the start of the chunk or has discarded the upload: then only the
-// whole blob can be sent again. (distribution 2.8 signs the offset into the upload's location and
-// accepts no other one: it can resume only requests of which no byte arrived.)
+// bytes it has and sends the rest of the chunk. The number of attempts without progress is limited.
+// UNAVAILABLE if the registry has lost earlier chunks or has discarded the upload: the caller must
+// then send the whole blob again. (In distribution 2.8 the location of an upload contains a signed
+// offset, and other offsets are rejected: a request can be resumed only if none of its bytes
+// arrived.)
 //
 // Destroying an upload without Commit() deletes it in the registry (best effort, 1 s).
 class RegistryUpload : public BlobUpload {

@@ -15,18 +15,19 @@
 namespace cachewarm::bundle {
 
 struct RetryOptions {
-  int tries = 4;  // including the first; a read that made progress has all but one again
+  int tries = 4;  // including the first; progress of a read restarts the count
   BackoffPolicy backoff{.first = Duration(100), .most = Duration(2'000)};
 };
 
-// Retries calls of a store that fail with a transient error: UNAVAILABLE, or ABORTED (a network
-// file system that was unreachable, a file handle made stale by a rename on another node). A read
-// resumes after the bytes that its sink accepted; an error of the sink ends the read. Uploads are
-// not retried, because their bytes are not kept: the caller starts again. Ping() is not retried, so
-// that its result describes the present.
+// Retries calls of a store that fail with a transient error: UNAVAILABLE (for example an
+// unreachable network file system) or ABORTED (for example a file handle that became stale by a
+// rename on another node). A read resumes after the bytes that its sink accepted; an error of the
+// sink ends the read. Uploads are not retried, because their bytes are not kept: the caller must
+// start a new one. Ping() is not retried, so that its result describes the present.
 //
-// Not for stores that retry by themselves: attempts would multiply. RegistryStore does so
-// (RetryBudget), because only Session knows the Retry-After and the offset of an upload.
+// Do not use it for stores that retry by themselves: the numbers of attempts would multiply.
+// RegistryStore retries by itself (RetryBudget), because only its Session knows the Retry-After
+// header and the offset of an upload.
 class RetryStore : public ForwardingStore {
  public:
   // `clock` must outlive it.

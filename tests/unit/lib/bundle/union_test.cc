@@ -113,7 +113,7 @@ TEST(Union, EnforcesLimitsOnTheWhole) {
   const PackOptions options{.base = &base.bundle, .keep_base = true};
   PackOptions few = options;
   few.limits.entries_max = 4;
-  EXPECT_THAT(std::string(ErrorOf(RankTree(1), few).message()), HasSubstr("5 files, at most 4"));
+  EXPECT_THAT(std::string(ErrorOf(RankTree(1), few).message()), HasSubstr("5 files, more than 4"));
   PackOptions small = options;
   small.limits.total_bytes_max = 15'000;
   EXPECT_THAT(std::string(ErrorOf(RankTree(1), small).message()), HasSubstr("limits.bytes"));

@@ -323,8 +323,8 @@ TEST(UntrustedSizes, EnforcesLimitsBeforeWriting) {
   const struct {
     Limits limits;
     std::string message;
-  } cases[] = {{{.entries_max = 7}, "8 files, at most 7"},
-               {{.file_bytes_max = 19'999}, "its size 20000 is not within"},
+  } cases[] = {{{.entries_max = 7}, "8 files, more than 7"},
+               {{.file_bytes_max = 19'999}, "its size 20000 is not between"},
                {{.total_bytes_max = 20'000}, "bytes uncompressed"},
                {{.frame_raw_bytes_max = 4095}, "a frame of layer 0"},
                {{.path_bytes_max = 100}, "longer than 100"},
@@ -344,7 +344,7 @@ TEST(UntrustedSizes, RejectsAMillionEntries) {
   const Guarded guarded;
   const absl::Status status = Unpack(sample, guarded.staging());
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("1000000 files, at most 200000 (limits.files)"));
+              HasSubstr("1000000 files, more than 200000 (limits.files)"));
   EXPECT_TRUE(ReadTree(guarded.staging()).empty());
 }
 

@@ -234,7 +234,8 @@ TEST(Update, OnlyOldLayersMayHoldUnlistedFiles) {
   const absl::Status status =
       Unpack({update.bundle.config, update.bundle.manifest, update.layers}, staging.Open());
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("the entry list does not name it there"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("the entry list does not name it in this frame"));
 }
 
 TEST(Update, RejectsFileWithWhiteoutName) {
