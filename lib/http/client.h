@@ -35,8 +35,8 @@ struct Request {
   Headers headers;
   std::string body;
   BodySource* source = nullptr;  // replaces `body`; must live until Send() returns
-  // Time after which the request fails if no byte was transferred, also while connecting. Does not
-  // run while a sink or source of the caller blocks. Exceeding it: DEADLINE_EXCEEDED.
+  // The request fails with DEADLINE_EXCEEDED if no byte is transferred for this time, also while
+  // connecting. The time during which a sink or source of the caller blocks does not count.
   Duration inactivity{30'000};
   // Limit of Response::body. Exceeding it: RESOURCE_EXHAUSTED.
   size_t body_bytes_max = 4U << 20U;
@@ -64,11 +64,11 @@ class BodySink {
 };
 
 // Sends HTTP requests. Thread-safe. Use MakeClient() for servers that the administrator configured,
-// and MakeBoundedClient() (lib/http/bounded_client.h) for untrusted ones.
-// Every HTTP response, including 4xx and 5xx, is a Response; StatusOf() converts it into an error.
-// A call returns an error only without a complete response: UNAVAILABLE (refused, reset, truncated,
-// name not found, certificate not accepted), DEADLINE_EXCEEDED (inactivity), CANCELLED (stop),
-// INVALID_ARGUMENT (the request), RESOURCE_EXHAUSTED (a limit of the response). Does not follow
+// and MakeBoundedClient() (lib/http/bounded_client.h) for untrusted ones. Every HTTP response,
+// including 4xx and 5xx, is a Response; StatusOf() converts it into an error. A call returns an
+// error only if it received no complete response: UNAVAILABLE (refused, reset, truncated, name not
+// found, certificate not accepted), DEADLINE_EXCEEDED (inactivity), CANCELLED (stop),
+// INVALID_ARGUMENT (malformed request), RESOURCE_EXHAUSTED (response too large). Does not follow
 // redirects, keep cookies or decompress bodies. Returns within 1 s of `stop`, unless a sink or
 // source blocks longer.
 class Client {
@@ -100,7 +100,7 @@ struct TlsOptions {
 
 struct ClientOptions {
   TlsOptions tls;  // TLS 1.2 or newer; certificate and host name are always verified
-  // Hosts that are contacted over plain HTTP; loopback hosts always are.
+  // Hosts that may be contacted over plain HTTP. Loopback hosts always may.
   std::vector<std::string> plain_http_hosts;
   std::string user_agent = "cachewarm";
   ProxyOptions proxy;  // proxies; environment variables are ignored
@@ -113,9 +113,9 @@ void PrepareProcess();
 
 // Returns a client for any number of servers; it keeps and reuses connections per origin. For
 // trusted servers only (API server, registries, stores): cpprestsdk buffers headers and chunks of
-// any length before it passes them on, so that only `inactivity` bounds them. INVALID_ARGUMENT if a
-// certificate, key or CA cannot be read, or a proxy is malformed; INTERNAL if the I/O thread cannot
-// be started.
+// any length before it passes them on, so that only the inactivity timeout limits the memory that
+// they use. INVALID_ARGUMENT if a certificate, key or CA cannot be read, or a proxy is malformed;
+// INTERNAL if the I/O thread cannot be started.
 absl::StatusOr<std::unique_ptr<Client>> MakeClient(const ClientOptions& options);
 
 // Converts a response into a status by its code (lib/base/http_status.h), with the beginning of the

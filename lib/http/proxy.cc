@@ -42,8 +42,8 @@ bool ParseNumber(std::string_view text, T& to) {
 
 absl::Status BadException(std::string_view entry) {
   return absl::InvalidArgumentError(
-      fmt::format("no proxy for \"{}\": expected a name, .name, address, CIDR or *, with :port at "
-                  "most, and commas between",
+      fmt::format("NO_PROXY entry \"{}\": expected a name, .name, address, CIDR or *; a name or "
+                  "address may end with :port; separate entries with commas",
                   entry.substr(0, 200)));
 }
 
@@ -73,7 +73,7 @@ absl::StatusOr<Url> ParseProxy(std::string_view text) {
     return refuse("it is malformed");
   }
   if (url->scheme != "http") {
-    return refuse("a proxy that is itself spoken to by TLS is not supported");
+    return refuse("a connection to the proxy over TLS is not supported");
   }
   if (url->target != "/") {
     return refuse("it has a path");
@@ -112,7 +112,8 @@ absl::StatusOr<ProxyRules> ProxyRules::Make(const ProxyOptions& options) {
   }
   if (rules.exceptions_.size() > kExceptionsMax) {
     return absl::InvalidArgumentError(fmt::format(
-        "no proxy for more than {} entries: name networks (CIDR) instead", kExceptionsMax));
+        "NO_PROXY has more than {} entries: list networks (CIDR) instead of single addresses",
+        kExceptionsMax));
   }
   return rules;
 }

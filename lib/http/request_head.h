@@ -11,7 +11,8 @@ namespace cachewarm::http {
 
 // Returns the head of a request that has its own connection (RFC 9112): the request line, Host and
 // User-Agent unless the request sets them, the headers of the request, then the framing headers,
-// which the request cannot set. INVALID_ARGUMENT names a header that contains a line break. Pure.
+// which the request cannot set. INVALID_ARGUMENT if the name or value of a header is malformed, for
+// example contains a line break. Pure.
 absl::StatusOr<std::string> RequestHead(const Request& request, const Url& url,
                                         const std::string& user_agent);
 

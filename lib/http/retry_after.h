@@ -10,9 +10,9 @@
 namespace cachewarm::http {
 
 // Returns the wait that a Retry-After header (RFC 9110 §10.2.3) requests, between 0 and one hour.
-// The header contains seconds or a date; from a date the response's Date is subtracted, so that no
-// local clock matters. nullopt if the header is missing or malformed, or contains a date and the
-// response has no Date.
+// The header contains seconds or a date. A date is compared with the Date header of the response,
+// so that the local clock does not matter. nullopt if the header is missing or malformed, or
+// contains a date and the response has no Date.
 std::optional<Duration> RetryAfter(const Headers& headers);
 
 // Parses "Sun, 06 Nov 1994 08:49:37 GMT" (IMF-fixdate, RFC 9110 §5.6.7); nullopt for any other

@@ -61,7 +61,7 @@ class Server {
   // Accepts new connections as before. Thread-safe.
   virtual void Drain() = 0;
   // Stops listening, closes idle connections at once, gives running requests 1 s to finish, and
-  // returns when their handlers have returned. Call from any thread but a handler's; later calls do
+  // returns when their handlers have returned. Do not call it from a handler. Later calls do
   // nothing.
   virtual void Stop() = 0;
 };

@@ -73,7 +73,7 @@ absl::StatusOr<Url> Url::Parse(std::string_view text) {
   const std::string_view rest = text.substr(colon + 3);
   const size_t end = std::min(rest.find_first_of("/?#"), rest.size());
   if (rest.find('#', end) != std::string_view::npos || rest.substr(0, end).find('@') != rest.npos) {
-    return Refuse(text, "user information and fragments are not accepted in it");
+    return Refuse(text, "it has user information or a fragment, which are not supported");
   }
   const Authority authority = Split(rest.substr(0, end));
   url.host = Lower(authority.host);
@@ -85,7 +85,7 @@ absl::StatusOr<Url> Url::Parse(std::string_view text) {
     const char* last = authority.port.data() + authority.port.size();
     const auto [at, error] = std::from_chars(authority.port.data(), last, url.port);
     if (error != std::errc() || at != last || url.port == 0) {
-      return Refuse(text, "its port is not within 1 and 65535");
+      return Refuse(text, "its port is not between 1 and 65535");
     }
   }
   url.target = rest.substr(end);

@@ -59,7 +59,7 @@ class Transfer {
     const absl::Status status = connection_.Connect(peer, std::min(options_.connect, whole));
     return absl::IsDeadlineExceeded(status) && options_.connect < whole
                ? absl::UnavailableError(
-                     fmt::format("no connection in {}", FormatDuration(options_.connect)))
+                     fmt::format("no connection within {}", FormatDuration(options_.connect)))
                : status;
   }
 
@@ -86,7 +86,8 @@ class Transfer {
   }
 
   absl::Status TakeHead() {
-    // A sink receives a body of any length; the body of an error response is truncated.
+    // No limit with a sink: the sink receives a body of any length, and Deliver() truncates the
+    // body of an error response.
     const auto body_bytes_max =
         sink_ == nullptr ? std::optional<uint64_t>(request_.body_bytes_max) : std::nullopt;
     do {
@@ -142,7 +143,7 @@ class Transfer {
   absl::Status Fill() {
     CW_RETURN_IF_ERROR(CheckHead(buffer_.size()));
     if (buffer_.size() > kChunkHeadBytesMax && parser_->is_header_done()) {
-      return absl::UnavailableError("the answer is malformed: a chunk's head does not end");
+      return absl::UnavailableError("the response is malformed: a chunk header is too long");
     }
     const auto space = buffer_.prepare(kReadBytes);
     CW_ASSIGN_OR_RETURN(const size_t count,
@@ -152,32 +153,32 @@ class Transfer {
     return count > 0 ? absl::OkStatus() : End();
   }
 
-  // Checks the length of the head here because Beast 1.74 restarts its limit when a packet ends
-  // with the first letter of a header.
+  // Checks the length of the head. Beast 1.74 checks it too, but counts from 0 again when a packet
+  // ends with the first letter of a header.
   absl::Status CheckHead(size_t unread) const {
     const bool is_open = !parser_->is_header_done();
     return head_bytes_ + (is_open ? unread : 0) > options_.header_bytes_max
                ? absl::ResourceExhaustedError(
-                     fmt::format("the headers of the answer are larger than {} bytes",
+                     fmt::format("the headers of the response are larger than {} bytes",
                                  options_.header_bytes_max))
                : absl::OkStatus();
   }
 
   absl::Status End() {
     if (!parser_->got_some()) {
-      return absl::UnavailableError("the connection was closed before an answer");
+      return absl::UnavailableError("the server closed the connection without a response");
     }
     beast::error_code error;
     parser_->put_eof(error);
-    return error ? absl::UnavailableError("the answer was cut short") : absl::OkStatus();
+    return error ? absl::UnavailableError("the response was cut short") : absl::OkStatus();
   }
 
   absl::Status Refusal(beast::error_code error) const {
     return error == beast::http::error::body_limit
                ? absl::ResourceExhaustedError(
-                     fmt::format("the answer is larger than {} bytes", request_.body_bytes_max))
+                     fmt::format("the response is larger than {} bytes", request_.body_bytes_max))
                : absl::UnavailableError(
-                     fmt::format("the answer is malformed: {}", error.message()));
+                     fmt::format("the response is malformed: {}", error.message()));
   }
 
   const BoundedClientOptions& options_;

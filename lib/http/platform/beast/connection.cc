@@ -17,8 +17,8 @@ Connection::Connection(Duration total, std::stop_token stop)
       busy_(io_.get_executor()),
       socket_(io_),
       end_(io_, total),
-      // stop() is the only call that is safe from another thread without posting, which could
-      // throw.
+      // Call stop() directly, which is safe from any thread. Other calls would have to be posted,
+      // which could throw.
       stopped_(stop_, [this] { io_.stop(); }) {
   end_.async_wait([this](const boost::system::error_code& error) { is_over_ = !error; });
 }
@@ -65,10 +65,11 @@ absl::StatusOr<Connection::Step> Connection::Await(Duration limit) {
     if (io_.run_one_for(limit) == 0) {
       return stop_.stop_requested() ? absl::CancelledError("stopped")
                                     : absl::DeadlineExceededError(fmt::format(
-                                          "no byte moved for {}", FormatDuration(limit)));
+                                          "no byte was transferred for {}", FormatDuration(limit)));
     }
     if (is_over_) {
-      return absl::DeadlineExceededError(fmt::format("not answered in {}", FormatDuration(total_)));
+      return absl::DeadlineExceededError(
+          fmt::format("no complete response within {}", FormatDuration(total_)));
     }
   }
   return *std::exchange(step_, std::nullopt);

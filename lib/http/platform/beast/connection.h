@@ -16,13 +16,13 @@
 
 namespace cachewarm::http {
 
-// The client side of a TCP connection without a thread: each call blocks until it is done, until
-// its time or the total time is over (DEADLINE_EXCEEDED), or until `stop` is requested (CANCELLED,
-// at once). After an error make no further call. The constructor may throw
-// boost::system::system_error.
+// The client side of a TCP connection. Needs no thread of its own: each call blocks until it is
+// done, until its time limit or the total time limit has passed (DEADLINE_EXCEEDED), or until
+// `stop` is requested (CANCELLED, at once). Make no further call after an error. The constructor
+// may throw boost::system::system_error.
 class Connection {
  public:
-  // Starts the total time.
+  // `total` limits the time from now to the end of the last call.
   Connection(Duration total, std::stop_token stop);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;

@@ -31,7 +31,7 @@ absl::Status ServerIdentity::Use(std::string_view certificate_pem, std::string_v
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
   boost::system::error_code error;
   SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
-  // A key with a password is rejected instead of prompting for one.
+  // Reject an encrypted key instead of prompting for its password.
   context->set_password_callback(
       [](size_t, ssl::context::password_purpose) { return std::string(); }, error);
   if (!error) {

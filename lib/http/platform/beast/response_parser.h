@@ -17,7 +17,8 @@ class ResponseParser final : public boost::beast::http::basic_parser<false> {
   // `body_bytes_max` excludes chunk framing; nullopt: no limit.
   ResponseParser(bool is_head_request, std::optional<uint64_t> body_bytes_max) {
     skip(is_head_request);
-    // Beast 1.74 considers every length greater than boost::none.
+    // For no limit, use UINT64_MAX instead of boost::none: in Beast 1.74 every length is greater
+    // than boost::none.
     body_limit(body_bytes_max.value_or(UINT64_MAX));
     header_limit(UINT32_MAX);
   }

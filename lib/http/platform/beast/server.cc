@@ -93,7 +93,7 @@ class BeastServer final : public Server {
   }
 
  private:
-  // Runs the event loop. An exception of a library ends its connection, not the process.
+  // Runs the event loop. An exception that a library throws ends the connection, not the process.
   void Serve() {
     for (;;) {
       try {
@@ -126,7 +126,7 @@ class BeastServer final : public Server {
                              if (error) {
                                return AcceptLater();
                              }
-                             Accept();  // first: a failed Admit() must not stop it
+                             Accept();  // first: a failure of Admit() must not stop accepting
                              Admit(std::move(socket));
                            });
   }

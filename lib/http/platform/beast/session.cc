@@ -108,7 +108,7 @@ class StreamSession : public Session {
       return End();
     }
     if (buffer_.size() > 0) {
-      return BeginRequest();  // the next request was already in the buffer
+      return BeginRequest();  // the buffer already holds the next request
     }
     Socket().expires_after(options_.idle_timeout);
     stream_.async_read_some(buffer_.prepare(kRequestReadBytes),
@@ -134,8 +134,8 @@ class StreamSession : public Session {
     ReadHead();
   }
 
-  // Beast 1.74 checks the limit of the head only when the head is complete, and restarts it when a
-  // packet ends with the first letter of a header.
+  // Reads the head and checks its length. Beast 1.74 checks it only when the head is complete, and
+  // counts from 0 again when a packet ends with the first letter of a header.
   void ReadHead() {
     const auto bytes = buffer_.cdata();
     const std::string_view text(static_cast<const char*>(bytes.data()), bytes.size());

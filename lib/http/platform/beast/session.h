@@ -22,7 +22,7 @@ class Session : public std::enable_shared_from_this<Session> {
   virtual ~Session() = default;
 
   virtual void Run() = 0;
-  // Closes the session: at once when idle, else after the current response. Thread-safe.
+  // Closes the session: at once if it is idle, otherwise after the current response. Thread-safe.
   virtual void Close() = 0;
 };
 

@@ -10,8 +10,9 @@
 namespace cachewarm::http {
 
 // The library's side of an Exchange: a stream buffer to which the library puts bytes (response
-// body) or from which it gets bytes (request body), and nothing else. Its tasks complete when the
-// caller's thread has space or bytes, which slows the socket down.
+// body) or from which it gets bytes (request body). Supports no other operation. The task of an
+// operation completes only when the caller's thread has space or bytes, so that the library does
+// not use the socket faster than the caller's thread can follow.
 class BodyBuffer final : public concurrency::streams::details::streambuf_state_manager<uint8_t> {
  public:
   BodyBuffer(std::shared_ptr<Exchange> exchange, std::ios_base::openmode mode)

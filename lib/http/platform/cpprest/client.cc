@@ -32,8 +32,8 @@ constexpr std::chrono::seconds kLibraryTimeout{24 * 3600};
 constexpr Duration kCancelGrace{500};
 constexpr int kStaleConnectionsMax = 4;
 
-// Starts the library's I/O thread. There is only one, because two race: cancelling closes a socket
-// while the other thread may be between two reads of it
+// Starts the library's I/O thread. There is only one, because two would race: cancelling on one
+// thread closes a socket that the other thread may be reading
 // (docs/design/0005-cancelling-in-cpprestsdk.md).
 absl::Status StartIoThread() {
   PlaceOpensslCleanup();
@@ -67,9 +67,9 @@ absl::Status FromException(std::exception_ptr thrown, const Url& url) {
   }
 }
 
-// True if the error shows that the request was not sent completely: a connection that the server
-// has closed fails only at the next write. A server that did not receive the whole request did not
-// act on it, so the request may be sent again.
+// True if the error shows that the request was not sent completely. This happens with a reused
+// connection that the server has closed, because only the next write fails. A server that did not
+// receive the whole request did not act on it, so the request may be sent again.
 bool WasNeverSent(const absl::Status& status) {
   return absl::IsUnavailable(status) &&
          status.message().find("Failed to write request") != absl::string_view::npos;
@@ -168,7 +168,8 @@ class Transfer {
         case Exchange::Event::kStopped:
           return absl::CancelledError("stopped");
         case Exchange::Event::kInactivity:
-          return absl::DeadlineExceededError(fmt::format("{}: no byte moved for {}", url_.Origin(),
+          return absl::DeadlineExceededError(fmt::format("{}: no byte was transferred for {}",
+                                                         url_.Origin(),
                                                          FormatDuration(request_.inactivity)));
         case Exchange::Event::kUpload:
           CW_RETURN_IF_ERROR(Upload());
@@ -208,7 +209,7 @@ class Transfer {
     const size_t capacity = request_.body_bytes_max - response_.body.size();
     // The body of an error response may be truncated, but not a body that the caller needs.
     if (bytes.size() > capacity && sink_ == nullptr) {
-      return absl::ResourceExhaustedError(fmt::format("{}: the answer is larger than {} bytes",
+      return absl::ResourceExhaustedError(fmt::format("{}: the response is larger than {} bytes",
                                                       url_.Origin(), request_.body_bytes_max));
     }
     response_.body.append(bytes, 0, std::min(capacity, bytes.size()));
@@ -252,8 +253,8 @@ class CpprestClient final : public Client {
         std::find(options_.plain_http_hosts.begin(), options_.plain_http_hosts.end(), url.host) ==
             options_.plain_http_hosts.end()) {
       return absl::InvalidArgumentError(fmt::format(
-          "{}: plain http is allowed for loopback only: use https, or list the host among those "
-          "that may use plain http",
+          "{}: plain http is allowed only for loopback and configured hosts: use https, or add the "
+          "host to those that may use plain http",
           url.Origin()));
     }
     CW_ASSIGN_OR_RETURN(http_client client, ClientOf(url));
@@ -274,7 +275,7 @@ class CpprestClient final : public Client {
       return found->second;
     }
     if (clients_.size() >= kOriginsMax) {
-      // Frees all clients, because redirects may have led to many origins. A running transfer keeps
+      // Redirects may have led to many origins: free the clients of all. A running transfer keeps
       // its client.
       clients_.clear();
     }
@@ -311,8 +312,8 @@ class CpprestClient final : public Client {
 }  // namespace
 
 void PrepareProcess() {
-  // Connections trust exactly the authorities of TlsMaterial. These variables keep OpenSSL from
-  // reading the system's bundle first, for every connection.
+  // Connections trust exactly the authorities of TlsMaterial. These variables prevent OpenSSL from
+  // also reading the system's authorities for every connection.
   setenv("SSL_CERT_FILE", "/dev/null", 1);
   setenv("SSL_CERT_DIR", "/nonexistent", 1);
   EnsureIoThread().IgnoreError();  // MakeClient() returns the error

@@ -11,23 +11,23 @@
 namespace cachewarm::http {
 namespace {
 
-// Number of bytes not yet taken by the caller above which the next read of the socket waits.
+// If at least this many bytes wait for the caller, the next read of the socket waits, too.
 constexpr size_t kArrivedBytesMax = 512U << 10U;
 // Limit of one Put(): the library delivers a whole chunk at once, and servers written in Go send a
-// whole response as one chunk. A longer chunk is invalid: the library reads a size of "-1" as
-// SIZE_MAX.
+// whole response as one chunk. A longer chunk is treated as malformed, because the library parses
+// the malformed size "-1" as SIZE_MAX.
 constexpr size_t kPieceBytesMax = 256U << 20U;
 
 absl::Status Append(const uint8_t* bytes, size_t count, std::string& arrived) {
   if (count > kPieceBytesMax) {
     return absl::UnavailableError(
-        fmt::format("the answer is malformed: a chunk of more than {} bytes", kPieceBytesMax));
+        fmt::format("the response is malformed: a chunk of more than {} bytes", kPieceBytesMax));
   }
   try {
     arrived.append(reinterpret_cast<const char*>(bytes), count);
     return absl::OkStatus();
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("no memory for the answer");
+    return absl::ResourceExhaustedError("no memory for the response");
   }
 }
 

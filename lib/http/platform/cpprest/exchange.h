@@ -15,16 +15,17 @@
 
 namespace cachewarm::http {
 
-// Connects one request and its response between two threads: the library's I/O thread delivers and
-// takes bytes, the caller's thread runs sink and source. The library may keep the object after the
-// caller has left; it then ignores further bytes.
+// Passes the bytes of one request and its response between two threads: the I/O thread of
+// cpprestsdk ("the library"), and the caller's thread, which runs sink and source. The library may
+// keep the object after the caller has left; the object then ignores further bytes.
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   enum class Event { kUpload, kHead, kBytes, kDone, kInactivity, kStopped };
 
   // Methods for the caller's thread.
 
-  // Waits for the next event. kInactivity: no byte moved for `inactivity` since the last call.
+  // Waits for the next event. kInactivity: no byte was transferred for `inactivity` since the last
+  // call.
   Event Await(Duration inactivity, std::stop_token stop);
   // After kUpload: returns the number of bytes that the library wants; then call Supply() with at
   // least one byte, or Abandon().
@@ -36,8 +37,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::string TakeBytes();
   // After kDone: returns the result of the request.
   absl::Status result() const;
-  // Call when the caller leaves and before it cancels the request: ends everything that the library
-  // still waits for. Responses are discarded and a request body ends early, both without an
+  // Call when the caller leaves, before cancelling the request. Ends everything that the library
+  // still waits for: discards the response and ends the request body early. Neither causes an
   // exception, which would block the library's only thread.
   void Abandon();
   // Blocks until the library has finished with the exchange, at most `limit`.
@@ -69,7 +70,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::string arrived_;
   std::optional<std::pair<size_t, pplx::task_completion_event<size_t>>> pending_write_;
   std::optional<PendingRead> pending_read_;
-  absl::Status refused_;  // error of Put(); that of the library is in done_
+  absl::Status refused_;  // error of Put(); the library's error is in done_
   std::optional<absl::Status> done_;
 };
 

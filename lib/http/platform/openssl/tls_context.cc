@@ -80,8 +80,8 @@ absl::Status UseCertificate(SSL_CTX* context, const std::string& pem) {
 
 absl::Status UseKey(SSL_CTX* context, const std::string& pem) {
   const Bio bio = Memory(pem);
-  // OpenSSL would ask for the password of a key on the terminal; the callback answers "no
-  // password".
+  // Pass an empty password: otherwise OpenSSL would ask for the password of an encrypted key on the
+  // terminal.
   char no_password[] = "";
   const Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, no_password));
   if (key == nullptr || SSL_CTX_use_PrivateKey(context, key.get()) != 1 ||
@@ -167,7 +167,7 @@ absl::Status TlsMaterial::Configure(ssl_ctx_st* context) {
     return absl::InvalidArgumentError("TLS was not loaded");
   }
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  // Replaces the system's authorities, so that a private CA is the only trusted one.
+  // Replace the system's authorities, so that a configured private CA is the only trusted one.
   SSL_CTX_set1_cert_store(context, state_->authorities.get());
   if (!state_->content.certificate.empty()) {
     CW_RETURN_IF_ERROR(UseCertificate(context, state_->content.certificate));

@@ -10,9 +10,9 @@ struct ssl_ctx_st;  // SSL_CTX
 
 namespace cachewarm::http {
 
-// Registers the exit handler of OpenSSL before the handlers of later objects. Call it before the
-// first static object that owns a thread which uses OpenSSL: the thread must have ended before
-// OpenSSL frees its per-thread data.
+// Initializes OpenSSL and thereby registers its exit handler. Call this before the first static
+// object that owns a thread which uses OpenSSL is created. Exit handlers run in reverse order: this
+// thread then ends before OpenSSL frees its per-thread data.
 void PlaceOpensslCleanup();
 
 // Trust anchors and client identity from TlsOptions. Each Configure() reads the files again; if a
@@ -22,12 +22,12 @@ class TlsMaterial {
   explicit TlsMaterial(TlsOptions options);
   ~TlsMaterial();
 
-  // Reads all files. INVALID_ARGUMENT names an option that cannot be used. Without a CA the
-  // system's authorities are used and may be missing.
+  // Reads all files. INVALID_ARGUMENT, naming the option, if one of them cannot be used. If no CA
+  // is configured, uses the system's authorities, which may be missing.
   absl::Status Load();
 
-  // Configures `context`: TLS 1.2 as minimum, trust in exactly these authorities, and the client
-  // certificate if there is one.
+  // Configures `context`: minimum version TLS 1.2, exactly these trusted authorities, and the
+  // client certificate if there is one.
   absl::Status Configure(ssl_ctx_st* context);
 
  private:

@@ -186,7 +186,7 @@ TEST_F(HeldPodsTest, HalvesPageThatIsTooLong) {
   server_.Intercept([&](const kube::Request& request) {
     return request.query.find("limit=500") == std::string::npos
                ? absl::OkStatus()
-               : absl::ResourceExhaustedError("the answer is larger than 16777216 bytes");
+               : absl::ResourceExhaustedError("the response is larger than 16777216 bytes");
   });
   ASSERT_TRUE(Run({.ns = "", .names = {}, .reason = "ReleasedManually"}).ok());
   EXPECT_EQ(seen_.size(), 70U);

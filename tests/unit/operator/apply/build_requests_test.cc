@@ -142,7 +142,8 @@ TEST_F(BuildRequestsTest, ResponseOverOneMebibyteEndsThem) {
   Serve([](const std::string&, int n) {
     return fakes::RawResponse(200, std::string((1U << 20U) + static_cast<unsigned>(n), 'x'));
   });
-  EXPECT_THAT(Outcome({To("/a"), To("/b")}), HasSubstr("the answer is larger than 1048576 bytes"));
+  EXPECT_THAT(Outcome({To("/a"), To("/b")}),
+              HasSubstr("the response is larger than 1048576 bytes"));
   EXPECT_EQ(received().size(), 2U);
 }
 
@@ -150,7 +151,7 @@ TEST_F(BuildRequestsTest, EndlessHeadersEndThem) {
   Serve([](const std::string&, int) {
     return "HTTP/1.1 200 OK\r\nX: " + std::string(1U << 20U, 'x');
   });
-  EXPECT_THAT(Outcome({To("/a")}), HasSubstr("the headers of the answer are larger"));
+  EXPECT_THAT(Outcome({To("/a")}), HasSubstr("the headers of the response are larger"));
 }
 
 TEST_F(BuildRequestsTest, MalformedResponseIsRetried) {
