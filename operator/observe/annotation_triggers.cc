@@ -9,7 +9,8 @@
 namespace cachewarm::observe {
 namespace {
 
-// Delay that combines changes: users and controllers write an object in several steps.
+// Delay before a changed object is reconciled. Users and controllers change an object in several
+// writes, which then cause only one reconcile.
 constexpr Duration kBurst{50};
 
 bool DiffersAt(const kube::Change& change, std::initializer_list<std::string_view> path) {
@@ -72,7 +73,7 @@ void AnnotationTriggers::OnWorkload(const kube::Change& change, std::string_view
   }
 }
 
-// Pods of a namespace without the label need no reconcile: setting the label queues the whole
+// Ignores pods of a namespace without the label: setting the label later queues the whole
 // namespace.
 void AnnotationTriggers::OnPod(const kube::Change& change) {
   const std::string before = StandaloneWarmup(change.before);
@@ -112,7 +113,7 @@ void AnnotationTriggers::OnWarmup(const kube::Change& change) {
   } else if (IsForStandalonePods(*change.after)) {
     queue_.AddAfter(StandaloneKey(name.ns, name.name).ToString(), kBurst);
     if (change.before == nullptr) {
-      // The grace period of the other standalone CacheWarmups depends on the number of all.
+      // Queue all standalone CacheWarmups: their grace period depends on how many there are.
       AddStandalonePods(name.ns, kBurst);
     }
   }

@@ -10,14 +10,15 @@
 
 namespace cachewarm::observe {
 
-// True if the namespace's label requests warmups for all workloads with accelerators.
+// Returns true if the label of the namespace requests warmups for all workloads with accelerators.
 bool IsOptedIn(const codec::Json& ns);
 
-// True if this CacheWarmup was created for standalone pods: their namespace owns it.
+// Returns true if this CacheWarmup was created for standalone pods (pods without a supported
+// workload). Such a CacheWarmup is owned by the Namespace of the pods.
 bool IsForStandalonePods(const codec::Json& warmup);
 
-// Work queue key of a workload: "Deployment/default/llama". For standalone pods: "Namespace/",
-// their namespace, "/" and the name of their CacheWarmup.
+// The key of a workload in the work queue, such as "Deployment/default/llama". The key of
+// standalone pods is "Namespace/<namespace>/<name of their CacheWarmup>".
 struct WorkloadKey {
   std::string kind;
   kube::ObjectName name;
@@ -29,19 +30,19 @@ struct WorkloadKey {
   friend bool operator==(const WorkloadKey&, const WorkloadKey&) = default;
 };
 
-// Queues the workloads whose CacheWarmup may have to change: a workload with changed annotations or
-// spec, the workloads of a namespace with a changed label, the owner of a changed CacheWarmup, and
-// standalone pods that appear or disappear. Status changes queue nothing.
+// Queues workloads whose CacheWarmup may have to be created, changed or deleted. Reacts to changed
+// annotations or specs of workloads, changed labels of namespaces, changed CacheWarmups, and
+// standalone pods that appear or disappear. Ignores changes of a status.
 class AnnotationTriggers {
  public:
-  // Both references must outlive this object; it must outlive the threads of `cluster`. Keys of
-  // `queue` are WorkloadKeys.
+  // `cluster` and `queue` must outlive this object; this object must outlive the threads of
+  // `cluster`. The keys of `queue` are WorkloadKeys.
   AnnotationTriggers(ClusterCache& cluster, kube::WorkQueue& queue)
       : cluster_(cluster), queue_(queue) {}
 
   // Call before ClusterCache::Start().
   void Attach();
-  // Queues every workload of every kind; called when this replica becomes the leader.
+  // Queues every workload of every kind. Call when this replica becomes the leader.
   void AddEverything();
 
  private:

@@ -18,14 +18,16 @@ namespace {
 // Cap the relist backoff so that held pods are noticed soon after an API server outage.
 constexpr Duration kRelistBackoffMax{3'000};
 
-// Decoded pods are looked up repeatedly only for the warmup being planned, not for all 10,000 pods.
+// Number of decoded pods to cache. It is small because only the pods of the warmup being planned
+// are looked up repeatedly, not all 10,000 pods.
 constexpr size_t kPodValuesMax = 32;
-// Objects per page of a list, so that a page has about 1 MB: a NodeCache of 20 warmups has 25 KB
-// with its managedFields, a pod 4 KB.
+// Objects per page of a list. A page should have at most about 1 MB. With its managedFields, a
+// NodeCache of 20 warmups has 25 KB and a pod has 4 KB.
 constexpr int kSmallPage = 50;
 constexpr int kPage = 200;
-// Services: relist interval while RBAC forbids listing them, and retry interval of the first list.
+// Longest interval between lists of Services while RBAC forbids them.
 constexpr Duration kServicesRelistBackoffMax{60'000};
+// Interval between attempts of the first list of Services.
 constexpr Duration kServicesProbeInterval{1'000};
 
 using Table = std::shared_ptr<codec::PackTable>;
@@ -72,8 +74,8 @@ kube::ReflectorOptions WatchedNodeCaches(const Table& table) {
   return options;
 }
 
-// Decodes a pod without keeping its status as JSON, which is half of the pod's JSON; plan and
-// render do not read it.
+// Decodes a pod and drops the status from its JSON: the status is half of it, and plan and render
+// do not read it.
 absl::StatusOr<api::Pod> DecodeLeanPod(const kube::Object& object) {
   CW_ASSIGN_OR_RETURN(api::Pod pod, api::DecodePod(object));
   codec::Json lean = *object;

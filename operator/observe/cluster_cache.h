@@ -22,20 +22,22 @@
 
 namespace cachewarm::observe {
 
-// Holds every object that the operator watches: one reflector per kind, reduced by projections.h,
-// and decoded views of the stores. Construct before starting threads; thread-safe to read
-// afterwards.
+// Caches every object that the operator watches. Each kind has a reflector, whose store keeps only
+// the members that projections.h selects. Some kinds also have a view that decodes the stored
+// objects. Construct before starting threads. Reads are thread-safe afterwards.
 class ClusterCache {
  public:
   // All references in `runtime` must outlive this object.
   explicit ClusterCache(const kube::Runtime& runtime);
 
-  // Starts one thread per reflector. The threads end with `stop` or the ClusterCache.
+  // Starts one thread per reflector. The threads end when `stop` is requested or the ClusterCache
+  // is destroyed.
   void Start(std::stop_token stop);
   // Blocks until the threads have ended.
   void Join();
 
-  // Calls `handler` with every change of a workload, and the workload's kind. Call before Start().
+  // Sets the handler to call for every change of a workload, with the change and the workload's
+  // kind. Call before Start().
   void OnWorkload(const std::function<void(const kube::Change&, std::string_view kind)>& handler);
   // Returns the store of a workload kind (lib/api/workload_kinds.h); null for any other kind.
   const kube::Store* WorkloadStore(std::string_view kind) const;
@@ -44,7 +46,7 @@ class ClusterCache {
   std::vector<const kube::Store*> Stores() const;
   bool HasSynced() const;
 
-  // Parts that packed objects of all kinds have in common, each stored once.
+  // Deduplicates the parts that many stored objects, of any kind, have in common.
   const std::shared_ptr<codec::PackTable> table = codec::PackTable::Make();
 
   kube::Reflector warmups;
@@ -57,13 +59,13 @@ class ClusterCache {
   kube::Reflector stateful_sets;
   kube::Reflector namespaces;
   kube::Reflector disruption_budgets;
-  // Counts as synced and empty if RBAC forbids listing Services (roles from an older release);
-  // planning does not depend on them.
+  // If RBAC forbids listing Services (with the roles of an older release), this store counts as
+  // synced and empty, because plans can be made without Services.
   kube::Reflector services;
   kube::Reflector failed_creates;  // events with the reason FailedCreate
-  // Events with the reason FailedMount, indexed by the uid of the regarding pod.
+  // Events with the reason FailedMount, indexed by the uid of the pod in `regarding`.
   kube::Reflector failed_mounts;
-  // Workload kinds that the cluster may not serve; an unserved kind counts as synced.
+  // Workload kinds whose CRD may be missing in the cluster. A missing kind counts as synced.
   std::deque<kube::OptionalReflector> optional_workloads;
 
   Decoded<api::CacheWarmup> warmup_views;
@@ -80,14 +82,15 @@ class ClusterCache {
 };
 
 // Returns the index values of a pod, for ClusterCache::pods.store().ByIndex().
-//  - "held": has the cachewarm scheduling gate.
-//  - "warmup:<ns>/<name>": injected for that warmup.
-//  - "builder:<uid>": pod of a builder Job of the warmup with this uid.
-//  - "agent:<node>": labelled as an agent's pod (in any namespace) and bound to that node.
-//  - "standalone:<ns>/<name>": standalone pod of that warmup (workloads::StandalonePodsOf()).
+//  - "held": the pod has the cachewarm scheduling gate.
+//  - "warmup:<ns>/<name>": the pod is injected for that warmup.
+//  - "builder:<uid>": the pod belongs to a builder Job of the warmup with this uid.
+//  - "agent:<node>": the pod has the label of an agent (in any namespace) and is bound to the node.
+//  - "standalone:<ns>/<name>": the pod is standalone, with that warmup (standalone_pods.h).
 std::vector<std::string> PodIndex(const codec::Json& pod);
 bool IsHeldAtGate(const codec::Json& pod);
-// Returns the warmup named in the pod's annotation; "" if the annotation is absent or invalid.
+// Returns the name of the warmup in the pod's annotation; "" if the annotation is absent or
+// invalid.
 std::string WarmupOf(const codec::Json& pod);
 std::string AgentIndex(const std::string& node);
 // Returns the index values of a node: "warming" while it has a cachewarm startup taint.

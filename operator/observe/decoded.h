@@ -19,11 +19,12 @@
 namespace cachewarm::observe {
 
 // Decodes the objects of a store on first use and caches the values until the objects change, so
-// that a snapshot of 5,000 nodes copies only pointers. Never older than its store. Thread-safe.
-// Omits an object that cannot be decoded and logs it once per version.
+// that a snapshot of 5,000 nodes copies only pointers. Never returns an older value than the store
+// holds. Omits an object that cannot be decoded and logs a warning once per version of it.
+// Thread-safe.
 //
-// Caches at most `values_max` values; above that number, drops all of them and decodes again on
-// use. A value in use (by a snapshot) stays alive.
+// Caches at most `values_max` values. When the cache is full, drops all of them and decodes again
+// on use. A value in use (by a snapshot) stays alive.
 template <typename T>
 class Decoded {
  public:
@@ -81,7 +82,8 @@ class Decoded {
     return value;
   }
 
-  // Drops the values of deleted objects. To be called by the reflector's OnChange().
+  // Drops the values of deleted objects. The reflector's OnChange() must call this for every
+  // change.
   void Apply(const kube::Change& change) {
     if (change.after == nullptr) {
       std::lock_guard lock(mutex_);

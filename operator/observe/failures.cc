@@ -62,8 +62,8 @@ plan::CreateFailure FromCondition(const Json& workload, std::string_view root) {
   return failure;
 }
 
-// client-go's recorders write the time of a series to one of three fields (events.k8s.io/v1,
-// k8s.io/api).
+// Returns when the event occurred last. client-go's recorders write this time to one of three
+// fields (events.k8s.io/v1, k8s.io/api).
 WallTime LastSeen(const Json& event) {
   WallTime last{};
   for (const auto& path : {std::initializer_list<std::string_view>{"series", "lastObservedTime"},
@@ -74,8 +74,9 @@ WallTime LastSeen(const Json& event) {
   return last;
 }
 
-// Returns workloads whose template has the warmup's labels, even if they have no pods yet: a Job of
-// the CronJob, a StatefulSet of the LeaderWorkerSet, the Deployment of a KServe service.
+// Returns workloads whose template has the warmup's labels, even if they have no pods yet. Examples
+// are a Job of the warmup's CronJob, a StatefulSet of its LeaderWorkerSet, and the Deployment of a
+// KServe service.
 std::vector<kube::Object> FindOwnersByTemplate(const ClusterCache& cluster,
                                                const plan::Snapshot& snapshot) {
   const std::map<std::string, std::string>& labels = snapshot.workload.selector;
@@ -102,8 +103,8 @@ std::set<Owner> FindPodOwners(const plan::Snapshot& snapshot,
   return out;
 }
 
-// Returns the FailedCreate events of the namespace that mention cachewarm's volume, gate or path,
-// about any object.
+// Returns the FailedCreate events of the namespace, about any object, that mention cachewarm's
+// volume, gate or path.
 std::vector<kube::Object> FindCachewarmEvents(const ClusterCache& cluster, const std::string& ns,
                                               std::string_view root) {
   std::vector<kube::Object> out;
@@ -121,9 +122,9 @@ void KeepNewer(plan::CreateFailure other, plan::CreateFailure& failure) {
   }
 }
 
-// Returns the time before which FailedCreate events are ignored. Events stay for an hour, so an
-// event from before a successful dry run is outdated. The limit does not apply to conditions,
-// whose time stays that of the first rejection.
+// Returns the time before which FailedCreate events are ignored. Events exist for an hour, so an
+// event from before an allowed dry run is outdated. The limit does not apply to conditions, because
+// their time remains that of the first rejection.
 WallTime IgnoreEventsBefore(const plan::Snapshot& snapshot) {
   const api::Condition* ready = api::FindCondition(snapshot.warmup.status.conditions, "Ready");
   if (ready == nullptr) {

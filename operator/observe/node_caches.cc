@@ -32,9 +32,9 @@ std::set<NamedWarmup> NamedBy(const kube::Object& node_cache) {
   return named;
 }
 
-// Digests that the agent has activated or failed permanently, by warmup uid. A fetch that failed on
-// a store error is still pending, because the agent retries it and keeps its slot
-// (plan/fetching/fetch_slots.h).
+// Digests of bundles that the agent need not fetch any more, because it has activated them or has
+// failed permanently; by warmup uid. A fetch that failed on a store error is still pending, because
+// the agent retries it and keeps its slot (plan/fetching/fetch_slots.h).
 using BundlesByWarmup = std::map<std::string, std::set<std::string>>;
 
 BundlesByWarmup CompletedBundles(const Json& node_cache) {

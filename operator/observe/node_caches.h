@@ -16,7 +16,7 @@
 
 namespace cachewarm::observe {
 
-// A warmup as listed in spec.warmups of a NodeCache.
+// Identifies a warmup that spec.warmups of a NodeCache lists.
 struct NamedWarmup {
   std::string ns;
   std::string name;
@@ -24,9 +24,9 @@ struct NamedWarmup {
   friend auto operator<=>(const NamedWarmup&, const NamedWarmup&) = default;
 };
 
-// The NodeCaches, decoded for one warmup at a time: with 5,000 nodes and 20 warmups, all decoded
-// entries would take 100 MB, and one plan needs only the entries of its own warmup. Keeps no
-// decoded values. The reflector's OnChange() reports every change. Thread-safe.
+// Decodes NodeCaches for one warmup at a time and keeps no decoded values. With 5,000 nodes and 20
+// warmups, all decoded entries would take 100 MB, and one plan needs only the entries of its own
+// warmup. Thread-safe.
 class NodeCaches {
  public:
   using Value = std::shared_ptr<const api::NodeCache>;
@@ -36,19 +36,22 @@ class NodeCaches {
 
   // Returns null if the NodeCache does not exist or cannot be decoded.
   Value Get(const std::string& node) const;
-  // Returns the NodeCache with only some entries in spec.warmups and status.warmups: those of
-  // `warmup_uid`, and those of warmups whose fetch is pending on this node, because fetch slots are
-  // counted over all warmups (operator/plan/fetching/fetch_slots.h).
+  // Returns the NodeCache with only the entries that a plan for `warmup_uid` reads in spec.warmups
+  // and status.warmups; null as Get() does. These are the entries of that warmup and of every
+  // warmup with a pending fetch on this node, because fetch slots are counted over all warmups
+  // (operator/plan/fetching/fetch_slots.h).
   Value ShareOf(const std::string& warmup_uid, const std::string& node) const;
 
   // Returns the number of entries in spec.warmups.
   size_t CountOf(const std::string& node) const;
 
-  // Returns every warmup that some NodeCache lists.
+  // Returns the warmups that are listed by at least one NodeCache.
   std::set<NamedWarmup> Named() const;
-  // Returns the uids under which NodeCaches list warmups of this namespace and name.
+  // Returns the uids of the warmups with this namespace and name that NodeCaches list: several, if
+  // the warmup was deleted and created again.
   std::vector<std::string> UidsOf(const std::string& ns, const std::string& name) const;
 
+  // The reflector's OnChange() must call this for every change.
   void Apply(const kube::Change& change);
 
  private:

@@ -12,12 +12,13 @@
 
 namespace cachewarm::observe {
 
-// Sums the requests and the number of pods bound to each node, updated on every pod change; summing
-// 10,000 pods for every plan would cost more than the plan. Finished pods are left out. The pod
-// reflector's OnChange() reports every change; a pod's earlier requests are read from the change's
-// `before` instead of being stored. Thread-safe.
+// Keeps the number of pods that are bound to each node and the sum of their requests, without
+// finished pods. The sums are updated at every change of a pod, because summing 10,000 pods for
+// each plan would cost more than the plan. Thread-safe.
 class NodeUsage {
  public:
+  // The pod reflector's OnChange() must call this for every change. Reads the pod's earlier
+  // requests from `before` of the change, so that they need not be stored.
   void Apply(const kube::Change& change);
 
   // Returns the sums of a node; empty for a node without pods.

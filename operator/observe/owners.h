@@ -10,17 +10,18 @@
 
 namespace cachewarm::observe {
 
-// Maximum number of workloads that one warmup reads; the others are ignored.
+// Maximum number of workloads that FindOwners() returns; further ones are ignored.
 inline constexpr size_t kOwnersMax = 100;
 
-// Returns the workloads of a namespace whose pod templates have all of `labels`: Deployments,
-// Rollouts (also by a template taken from a Deployment), StatefulSets, LeaderWorkerSets, CronJobs
-// and Jobs. Excludes finished Jobs and builder Jobs. `labels` must not be empty.
+// Returns the workloads of a namespace whose pod templates have all of `labels`. Considers
+// Deployments, Rollouts (which may use the template of a Deployment), StatefulSets,
+// LeaderWorkerSets, CronJobs and Jobs. Excludes finished Jobs and builder Jobs. `labels` must not
+// be empty.
 //
-// Does not use ownerReferences of pods: a workload updated with Recreate, or waiting for its first
-// pod, has no pods just when its constraints matter, and a Deployment would have to be guessed from
-// its ReplicaSets, which are not watched. Misses workloads whose pods get these labels from
-// elsewhere than the template.
+// Does not follow the ownerReferences of pods. A workload that is updated with Recreate, or waits
+// for its first pod, has no pods at the very time when its constraints matter. Pods of a Deployment
+// refer only to a ReplicaSet, which the operator does not watch. Misses workloads whose pods do not
+// get these labels from the template.
 std::vector<kube::Object> FindOwners(const ClusterCache& cluster, const std::string& ns,
                                      const api::Labels::Texts& labels);
 

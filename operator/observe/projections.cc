@@ -21,7 +21,7 @@ using Names = std::initializer_list<std::string_view>;
 constexpr std::array<std::string_view, 2> kGroupAnnotations = {"scheduling.k8s.io/group-name",
                                                                "pod-group-name"};
 
-// Keeps only the named members. Replaces a value that is not an object by an empty one.
+// Keeps only the named members. Replaces a value that is not an object by an empty object.
 void Keep(Json& object, Names names) {
   Json kept = Json::object();
   if (object.is_object()) {
@@ -121,8 +121,9 @@ bool IsGated(const Json& pod) {
   return gates != nullptr && gates->is_array() && !gates->empty();
 }
 
-// Keeps the required node affinity of an ungated pod, for warmups that learn the template from
-// pods. Drops its preferences, because the release of the pod's gate may have added them.
+// Keeps only the required node affinity of a pod without gates: warmups with a selector read the
+// pod template from such a pod. Drops the preferred affinity, because cachewarm may have added it
+// when it released the pod.
 void KeepWhereItMayRun(Json& affinity) {
   Keep(affinity, {"nodeAffinity"});
   Inside(affinity, "nodeAffinity",
@@ -149,7 +150,7 @@ void KeepContainerStatus(Json& status) {
   Keep(status, {"name", "ready", "started", "restartCount", "state", "lastState"});
 }
 
-// Keeps a prefix of the boot ID. Boot IDs are random, so a prefix distinguishes boots.
+// Keeps a prefix of the boot ID. Boot IDs are random, so a prefix is enough to distinguish boots.
 void KeepNodeFacts(Json& facts) {
   constexpr size_t kBootBytes = 8;
   Keep(facts, {"operatingSystem", "bootID"});
@@ -158,7 +159,7 @@ void KeepNodeFacts(Json& facts) {
   }
 }
 
-// Keeps the message of the cachewarm condition; drops those of all others.
+// Drops the messages of all conditions except cachewarm's.
 void KeepNodeCondition(Json& condition) {
   const std::string type = kube::TextAt(condition, {"type"});
   if (type == api::kNodeCondition) {
@@ -173,7 +174,7 @@ void KeepNodeCondition(Json& condition) {
 }  // namespace
 
 void ProjectPod(Json& pod) {
-  // The patch that releases a gate must know whether the pod has any annotations.
+  // A gated pod keeps all annotations: the patch that removes the gate must know whether any exist.
   const bool gated = IsGated(pod);
   Keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
   KeepMetadata(pod, gated ? Annotations::kAll : Annotations::kCachewarm);

@@ -3,16 +3,17 @@
 
 #include "lib/codec/json_fwd.h"
 
-// Functions that reduce a watched object, in place, to the members that the operator reads, before
-// it is stored: a cluster has thousands of pods and nodes. Pure. They never fail; unexpected
-// members are dropped.
+// Each function removes from a watched object, in place, the members that the operator does not
+// read. This is done before the object is stored, because a cluster has thousands of pods and
+// nodes. "Identity" means apiVersion, kind, name, namespace, uid and similar metadata. Pure. Never
+// fails: drops unexpected members.
 namespace cachewarm::observe {
 
-// Keeps identity, labels, cachewarm annotations, the controlling owner, the node or the reason for
-// being unscheduled, requests and run-as of containers, the pod group, the cache volume,
+// Keeps identity, labels, cachewarm annotations, the controlling owner, the node, the reason why
+// the pod is not scheduled, requests and run-as of containers, the pod group, the cache volume,
 // conditions, container statuses, a restartPolicy other than Always, tolerations and required node
-// affinity. For a gated pod, also keeps all affinity and annotations, because the releasing patch
-// needs them.
+// affinity. For a gated pod, also keeps all affinity and annotations, because the patch that
+// removes the gate needs them.
 void ProjectPod(codec::Json& pod);
 
 // Keeps identity, labels, taints, unschedulable, allocatable, conditions, operating system and a
@@ -23,7 +24,7 @@ void ProjectNode(codec::Json& node);
 // replica counts and conditions of the status.
 void ProjectWorkload(codec::Json& workload);
 
-// Keeps identity, spec and status. For finished Jobs other than builder Jobs, keeps only selector
+// Keeps identity, spec and status. For completed Jobs other than builder Jobs, keeps only selector
 // and template of the spec.
 void ProjectJob(codec::Json& job);
 
@@ -39,7 +40,7 @@ void ProjectBudget(codec::Json& budget);
 // Keeps name and selector; a cluster has thousands of Services.
 void ProjectService(codec::Json& service);
 
-// Drops metadata that only other programs read (managedFields are already dropped).
+// CacheWarmup and NodeCache: drops managedFields and kubectl's last-applied-configuration.
 void ProjectOwn(codec::Json& object);
 
 }  // namespace cachewarm::observe

@@ -90,8 +90,9 @@ void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
   ReadRolling(object, {.surge = whole ? nullptr : surge, .missing = whole ? &none : missing}, out);
 }
 
-// With podManagementPolicy Parallel, pods may be held at the first start. During an update one pod
-// at a time is missing, so all replicas are required.
+// With podManagementPolicy Parallel, pods may be held when the StatefulSet is first created. An
+// update replaces one pod at a time. Requiring all replicas to be available prevents holds during
+// an update.
 void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
   out.in_order = kube::TextAt(object, {"spec", "podManagementPolicy"}) != "Parallel";
   out.available = CountAt(object, {"status", "availableReplicas"}, 0);
@@ -99,9 +100,9 @@ void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
   out.pods_most = out.required;
 }
 
-// Reads the constraints in groups, not pods. Without maxSurge, a rolling update deletes a group
-// before it creates its replacement, as a StatefulSet does, so all groups are required. This
-// default alone does not forbid holds: at a first start and a scale-up no group is deleted.
+// Counts groups of pods, not pods. Without maxSurge, a rolling update deletes a group before it
+// creates the replacement, as a StatefulSet does, so all groups are required. Does not set
+// `no_surge`, so pods may be held at a first start and a scale-up, which delete no group.
 void ReadLeaderWorkerSet(const Json& object, plan::RolloutConstraints& out) {
   const auto rolling = [&](std::string_view field) {
     return kube::At(object, {"spec", "rolloutStrategy", "rollingUpdateConfiguration", field});
@@ -142,7 +143,7 @@ bool Meets(const Json& requirement, const Labels& labels) {
 struct OwnerConstraints {
   plan::RolloutConstraints constraints;
   bool counts = false;  // true if constraints.available and constraints.required are known
-  // Pods missing in some workloads; surplus pods of other workloads do not offset them.
+  // Sum of the pods that workloads lack; surplus pods of other workloads do not reduce it.
   int64_t lacking = 0;
 };
 
@@ -192,9 +193,9 @@ void Add(const OwnerConstraints& owner, OwnerConstraints& all) {
   all.lacking += owner.lacking;
 }
 
-// Adds the constraints of a PodDisruptionBudget. If the available pods of the workload are known
-// (`counts`), requires as many more of them as the budget lacks healthy pods; otherwise uses the
-// budget's own numbers.
+// Adds the constraints of a PodDisruptionBudget. If the number of available pods of the workload is
+// known (`counts`), requires that number plus the healthy pods that the budget lacks. Otherwise
+// uses the numbers of the budget with the largest deficit.
 void ReadBudget(const Json& budget, bool counts, plan::RolloutConstraints& out) {
   const int64_t desired = CountAt(budget, {"status", "desiredHealthy"}, 0);
   const int64_t healthy = CountAt(budget, {"status", "currentHealthy"}, 0);

@@ -10,30 +10,30 @@
 
 namespace cachewarm::observe {
 
-// Reads the availability constraints of `warmup` from its workload and the PodDisruptionBudgets of
-// its pods. Sources: apps/v1 Deployment and StatefulSet, Argo Rollouts v1alpha1, LeaderWorkerSet v1
-// (in groups); other kinds do not specify availability in pods. A field with an unexpected type
-// reads as absent.
+// Reads the availability constraints of `warmup` from its workload and from the
+// PodDisruptionBudgets of its pods. Supports apps/v1 Deployments and StatefulSets, Argo Rollouts
+// v1alpha1, and LeaderWorkerSets v1 (counted in groups of pods). Other kinds have no fields for
+// availability. A field with an unexpected type counts as absent.
 //
-// If a warmup selects pods by labels (spec.selector, a KServe service), combines the constraints of
-// all workloads with such a template (owners.h). The strictest value applies to every pod: one
-// workload that forbids holds forbids them for all, and missing pods of one are not offset by a
-// surplus of another. There is one result for all pods because the warmup has one flag that adds
-// the gate to new pods; a pod that is not held starts cold, which is always safe.
+// If a warmup selects pods by labels (spec.selector or a KServe service), combines the constraints
+// of all workloads whose template has these labels (owners.h). The strictest value applies to every
+// pod: if one workload forbids holding pods, no pod is held, and surplus pods of one workload do
+// not offset missing pods of another. The result covers all pods because the warmup has a single
+// flag that adds the gate to new pods. Too strict is safe: a pod that is not held only starts cold.
 //
-// A PodDisruptionBudget applies if it selects the labels of the template, or those that identify
-// the workload's pods. The budget may also cover pods of other workloads; its deficit or surplus is
-// then attributed to this workload.
+// A PodDisruptionBudget applies if its selector matches the labels of the template or, without a
+// template, the labels that identify the workload's pods. If the budget also covers pods of other
+// workloads, its whole deficit or surplus counts for this workload.
 plan::RolloutConstraints ReadRolloutConstraints(const ClusterCache& cluster,
                                                 const api::CacheWarmup& warmup);
 
-// Returns the label keys in the selectors of a namespace's PodDisruptionBudgets and Services. A
-// builder's pod must not carry these labels: it is never Ready, so it would keep a budget from
-// being met and would get requests from a Service that publishes not-ready addresses.
+// Returns the label keys in the selectors of a namespace's PodDisruptionBudgets and Services. The
+// pod of a builder Job must not carry these labels: it is never Ready, so it would keep a budget
+// from being met and would get requests from a Service that publishes not-ready addresses.
 std::set<std::string> SelectedLabelKeys(const ClusterCache& cluster, const std::string& ns);
 
-// Returns "25%" of `total`, or the number itself; `fallback` for any other value. Rounds
-// percentages up or down as the API specifies for the field. Never negative.
+// Returns `value` if it is a number, that share of `total` if it is a percentage such as "25%",
+// else `fallback`. Rounds a percentage up if `round_up` is set, else down. Never negative.
 int64_t ScaledValue(const codec::Json* value, int64_t total, bool round_up, int64_t fallback);
 
 // Returns true if a LabelSelector selects `labels`. An empty selector selects everything, as in

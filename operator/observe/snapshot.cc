@@ -79,8 +79,9 @@ std::set<std::string> GroupsOfHeldPods(const plan::Snapshot& snapshot) {
   return groups;
 }
 
-// Returns the groups of held pods in which another warmup has a pod that is not held. A group can
-// include pods of several warmups, e.g. of a JobSet with a warmup for each of its templates.
+// Returns the groups of held pods that also contain a pod of another warmup that is not held. A
+// group can include pods of several warmups, e.g. of a JobSet with a warmup for each of its
+// templates.
 std::set<std::string> GroupsFreeElsewhere(const ClusterCache& cluster,
                                           const plan::Snapshot& snapshot) {
   const std::set<std::string> held = GroupsOfHeldPods(snapshot);
@@ -129,9 +130,9 @@ std::string_view NameOfWarmup(const kube::CachedObject& job, std::string_view ui
   return {};
 }
 
-// Returns true if the Job is a builder Job of this operator. Anyone can set the label on a Job, but
-// a builder Job is also recorded in the status of its warmup before it is created. Other Jobs do
-// not count against builders.jobsMax.
+// Returns true if this operator created the builder Job. The label is no proof, because anyone can
+// set it. The operator records a builder Job in the status of its warmup before creating it. Other
+// Jobs do not count against builders.jobsMax.
 bool IsOwnBuilderJob(const ClusterCache& cluster, const kube::CachedObject& job,
                      std::string_view uid) {
   const kube::ObjectName owner{.ns = std::string(job.ns()),
@@ -184,8 +185,8 @@ void AddOtherWarmups(const ClusterCache& cluster, plan::Snapshot& snapshot) {
   }
 }
 
-// Returns true if the pod is of an agent and Ready. Reads the packed object, because decoding
-// thousands of agent pods costs too much.
+// Returns true if the pod belongs to an agent and is Ready. Reads the packed object, because
+// decoding thousands of agent pods costs too much.
 bool IsReadyAgent(const kube::CachedObject& pod) {
   if (pod.label(kAgentLabel) != kAgentLabelValue ||
       !pod.value().TextAt({"metadata", "deletionTimestamp"}).empty()) {

@@ -9,7 +9,7 @@
 
 namespace cachewarm::observe {
 
-// Inputs of a snapshot that are not in the stores.
+// Inputs of a snapshot that do not come from the ClusterCache.
 struct ObserveInputs {
   WallTime now{};
   plan::Settings settings;
@@ -21,7 +21,7 @@ struct ObserveInputs {
 };
 
 // Returns a snapshot of `warmup` from the stores. For a deleted warmup, pass a CacheWarmup with
-// `deleting` set: its leftovers are found by namespace, name and uid.
+// `deleting` set: the objects that remain of it are found by namespace, name and uid.
 plan::Snapshot Observe(const ClusterCache& cluster, const api::CacheWarmup& warmup,
                        const ObserveInputs& inputs);
 
@@ -30,7 +30,7 @@ plan::NodeView ObserveNode(const ClusterCache& cluster, const std::string& agent
                            const std::shared_ptr<const api::Node>& node);
 
 // Returns the part of a snapshot that plan::EvaluateReadiness() reads: one node, and pods only if
-// the template is learnt from them.
+// the pod template is read from them (with spec.selector).
 plan::Snapshot ObserveOnNode(const ClusterCache& cluster, const api::CacheWarmup& warmup,
                              const ObserveInputs& inputs, const plan::NodeView& node);
 

@@ -16,8 +16,8 @@
 namespace cachewarm::observe {
 namespace {
 
-// Coalescing delays: a rollout changes a pod several times within milliseconds; a node joins in
-// several steps.
+// Delays that combine several changes into one reconcile. A rollout changes a pod several times
+// within milliseconds, and a node joins in several steps.
 constexpr Duration kPodBurst{20};
 constexpr Duration kClusterBurst{250};
 
@@ -41,8 +41,8 @@ bool IsNewOrGone(const kube::Change& change) {
 }
 
 bool MayAffect(const api::CacheWarmup& warmup, const api::Labels& labels) {
-  // Before the warmup is accepted its labels are unknown, so any pod of the namespace may be its
-  // first.
+  // Before the warmup is accepted, its labels are unknown, so any pod of the namespace may be its
+  // first pod.
   if (!warmup.status.injection.has_value()) {
     return true;
   }
@@ -71,11 +71,10 @@ bool IsSame(const Entries& before, const Entries& after, const std::string& key)
                                                : *a->second == *b->second;
 }
 
-// Name of a list that exists in both spec and status of a NodeCache, and the member that is the key
-// of its items.
+// A list that exists in both spec and status of a NodeCache.
 struct SharedList {
   std::string_view name;
-  std::string_view key;
+  std::string_view key;     // member that identifies an item
   std::string_view warmup;  // member of an item in the spec that holds the warmup's uid
 };
 constexpr std::array<SharedList, 3> kSharedLists = {
@@ -83,8 +82,8 @@ constexpr std::array<SharedList, 3> kSharedLists = {
      {.name = "captures", .key = "id", .warmup = "warmupUID"},
      {.name = "starts", .key = "podUID", .warmup = "warmupUID"}}};
 
-// Returns the uids of the warmups affected by a change of a NodeCache: usually one of the 20
-// warmups on a node, and none if only its heartbeat time changed.
+// Returns the uids of the warmups affected by a change of a NodeCache: usually one of the warmups
+// on the node, and none if only the heartbeat time changed.
 std::set<std::string> AffectedWarmups(const kube::Change& change) {
   std::set<std::string> uids;
   for (const SharedList& list : kSharedLists) {

@@ -21,12 +21,13 @@ struct Queues {
 // bursts.
 class Triggers {
  public:
-  // Both references must outlive this object; it must outlive the threads of `cluster`.
+  // `cluster` and the queues must outlive this object; this object must outlive the threads of
+  // `cluster`.
   Triggers(ClusterCache& cluster, Queues queues) : cluster_(cluster), queues_(queues) {}
 
   // Call before ClusterCache::Start().
   void Attach();
-  // Queues every object; called when this replica becomes the leader.
+  // Queues every object. Call when this replica becomes the leader.
   void AddEverything();
 
  private:
@@ -41,7 +42,8 @@ class Triggers {
   void OnFailure(const kube::Change& change);
 
   void AddHeldPods();
-  // Queues the warmups with held pods in the group of a pod that was just released.
+  // Called when a pod was released. If the pod is in a group, queues the other warmups of its
+  // namespace with held pods, because these pods may be in the same group.
   void AddRestOfGroup(const kube::Change& change);
   void AddAllWarmups(Duration delay);
   // Queues the warmups of a namespace for which `matches` returns true.
