@@ -32,7 +32,8 @@ constexpr BackoffPolicy kRebuild = {
 WallTime NextBuild(const BuilderStatus& last, int backoff_limit) {
   const bool lost = last.state == BuilderState::kFailed && last.reason == reason::kBuilderLost;
   if (lost && last.job.empty()) {
-    return last.finished_time;  // the build itself did not fail, and a new pod costs nothing
+    // Retry at once, without backoff: the build did not fail, and a new pod costs nothing.
+    return last.finished_time;
   }
   if (last.state == BuilderState::kFailed && last.attempt <= backoff_limit) {
     return last.finished_time + BackoffDelay(kRetry, last.attempt - 1, 0);
@@ -60,7 +61,8 @@ std::string HashSettings(const api::WarmupSpec& spec) {
 
 // True if the attempts start from 1 again: the settings changed since the last build, or a pod of a
 // new revision was created after the builder of that build was elected. Pods of an older revision
-// do not count, because two revisions would otherwise alternate.
+// do not count: while pods of two revisions exist, each would otherwise reset the attempts of the
+// other.
 bool ShouldResetAttempts(const PlanContext& context, const BuilderStatus& last,
                          const BuildTrigger& trigger) {
   const bool other_settings =
@@ -110,8 +112,8 @@ BuilderStatus& StartBuild(PlanContext& context, const LiveKey& key, const BuildT
 
 // ---- first pods ---------------------------------------------------------------------------------
 
-// Returns the running pods of `key`, except the last builder, that compiled although `bundle` was
-// on their node when they started.
+// Returns the running pods of `key` that started after `bundle` was published and compiled
+// nevertheless (result miss or partial). Excludes the last builder.
 std::vector<const PodView*> PodsThatMissed(const PlanContext& context, const LiveKey& key,
                                            const api::BundleStatus& bundle) {
   const BuilderStatus* last = FindBuilder(context.out.status, key.key);
@@ -129,12 +131,14 @@ void ElectPod(PlanContext& context, BuilderStatus& builder, const PodView& pod) 
   builder.pod_uid = pod.pod->meta.uid;
   builder.pod_name = pod.pod->meta.name;
   builder.node = pod.pod->node;
-  RecordEvent(context, false, reason::kBuilderElected,
-              fmt::format("pod {} on node {} builds for {}, {} (attempt {})", builder.pod_name,
-                          builder.node, builder.gpu_type, builder.cpu_class, builder.attempt));
+  RecordEvent(
+      context, false, reason::kBuilderElected,
+      fmt::format("pod {} on node {} builds the cache for {}, {} (attempt {})", builder.pod_name,
+                  builder.node, builder.gpu_type, builder.cpu_class, builder.attempt));
 }
 
-// Reserves capacity for a held pod on a prepared node of the key; false if no such node has any.
+// Reserves capacity for a held pod on a prepared node of the key. Returns false if no such node has
+// capacity.
 bool ReserveCapacity(PlanContext& context, const LiveKey& key, const PodView& pod) {
   const auto& nodes = context.targets[key.target].nodes;
   const auto fitting = std::find_if(nodes.begin(), nodes.end(), [&](size_t node) {
@@ -147,7 +151,7 @@ bool ReserveCapacity(PlanContext& context, const LiveKey& key, const PodView& po
   return true;
 }
 
-// Elects the oldest held pod that fits a node of the key now.
+// Elects as the builder the oldest held pod that fits a node of the key now.
 void ElectHeld(PlanContext& context, const LiveKey& key, const BuilderStatus* last) {
   for (size_t i = 0; i < context.pods.size(); ++i) {
     const PodView& pod = context.pods[i];
@@ -210,8 +214,8 @@ void ElectFor(PlanContext& context, const LiveKey& key) {
 
 // ---- builders that have not started -------------------------------------------------------------
 
-// Ends the candidacy of a pod that can no longer become the builder. No build has begun, so none
-// has failed, and the next candidate may be elected at once.
+// Ends the candidacy of a pod that can no longer become the builder. No build has begun, so this
+// does not count as a failed build, and the next candidate may be elected at once.
 void RetireCandidate(PlanContext& context, BuilderStatus& builder, std::string message) {
   builder.state = BuilderState::kFailed;
   builder.finished_time = context.stamp();
@@ -282,8 +286,8 @@ void Follow(PlanContext& context, BuilderStatus& builder) {
   }
 }
 
-// Fails all builds by Jobs, because Jobs occupy devices and builder slots of the cluster. Builds by
-// pods of the workload continue.
+// Fails all builds by Jobs while the warmup is paused, because Jobs occupy devices and count
+// against builders.jobsMax. Builds by pods of the workload continue.
 void FailRunningJobs(PlanContext& context) {
   for (BuilderStatus& builder : context.out.status.builders) {
     if (IsRunning(builder) && !builder.job.empty()) {
@@ -322,11 +326,11 @@ void DecideBuilders(PlanContext& context) {
     return;
   }
   context.build_settings = HashSettings(context.in.warmup.spec);
-  // By index: electing may add entries during the loop.
+  // Iterate by index, because a call in the loop may add entries.
   for (size_t i = 0; i < context.out.status.builders.size(); ++i) {
     if (BuilderStatus& builder = context.out.status.builders[i]; IsRunning(builder)) {
-      builder.settings_hash =
-          context.build_settings;  // current settings also apply to a running build
+      // The current settings also apply to a running build.
+      builder.settings_hash = context.build_settings;
       Follow(context, builder);
     }
   }

@@ -36,8 +36,9 @@ std::optional<Failure> CheckPresent(const CaptureHandshake& handshake,
   if (handshake.node->cache != nullptr) {
     const api::NodeStatus& facts = handshake.node->cache->status.node;
     if (facts.gpu_type != builder.gpu_type || facts.cpu_class != builder.cpu_class) {
-      return Failure{reason::kBuilderLost, fmt::format("node {} is now {}, {}", builder.node,
-                                                       facts.gpu_type, facts.cpu_class)};
+      return Failure{reason::kBuilderLost,
+                     fmt::format("node {} now has GPU type {} and CPU class {}", builder.node,
+                                 facts.gpu_type, facts.cpu_class)};
     }
   }
   return std::nullopt;
@@ -46,7 +47,7 @@ std::optional<Failure> CheckPresent(const CaptureHandshake& handshake,
 std::optional<Failure> CheckContainer(const CaptureHandshake& handshake) {
   const api::ContainerStatus* container = handshake.pod->container;
   if (container == nullptr) {
-    return Failure{reason::kBuilderLost, "its container is gone"};
+    return Failure{reason::kBuilderLost, "the builder's container is gone"};
   }
   if (HasSucceeded(*handshake.pod)) {
     return std::nullopt;
@@ -81,24 +82,24 @@ std::optional<Failure> CheckDeadline(PlanContext& context, const CaptureHandshak
   if (!is_ready) {
     const std::string& words = handshake.pod->container->message;
     return Failure{reason::kBuilderTimeout,
-                   fmt::format("pod {} was not ready {} s after its container started "
+                   fmt::format("{} was not ready {} s after the builder's container started "
                                "(compile.timeoutSeconds); check its log and readiness probe{}{}",
                                ReadyAt(context, *handshake.pod) == WallTime{}
-                                   ? builder.pod_name
-                                   : "of the group of " + builder.pod_name,
+                                   ? "pod " + builder.pod_name
+                                   : "a pod in the group of pod " + builder.pod_name,
                                seconds, words.empty() ? "" : ": ", words)};
   }
   if (handshake.answer != nullptr && handshake.answer->state == CaptureState::kFailed) {
     return Failure{reason::kPublishFailed, handshake.answer->message};
   }
   return Failure{reason::kCacheNotSettled,
-                 fmt::format("the cache of pod {} was still changing, or its agent did not answer, "
-                             "{} s after the pod became ready",
+                 fmt::format("the cache of pod {} was still changing, or the agent on its node "
+                             "did not answer, {} s after the pod became ready",
                              builder.pod_name, seconds)};
 }
 
-// Returns the failure that the agent reported if it is final. The agent retries publishing; every
-// other failure is final.
+// Returns the failure that the agent reported, if it is final. A failure to publish is not final,
+// because the agent retries it.
 std::optional<Failure> CheckAnswer(const CaptureHandshake& handshake) {
   if (handshake.answer == nullptr || handshake.answer->state != CaptureState::kFailed ||
       handshake.answer->reason == reason::kPublishFailed) {
@@ -109,7 +110,8 @@ std::optional<Failure> CheckAnswer(const CaptureHandshake& handshake) {
                  handshake.answer->message};
 }
 
-// Records the bundle that the builder pushed; the other pods of its group are added to it later.
+// Records the bundle with the builder's own files. The files of the other pods of its group are
+// added later.
 void RecordCapture(PlanContext& context, const CaptureHandshake& handshake,
                    BuilderStatus& builder) {
   const CaptureStatus& answer = *handshake.answer;
@@ -140,7 +142,8 @@ std::optional<Failure> FindFailure(PlanContext& context, const CaptureHandshake&
   const auto key = fingerprint::KeyOf(MakeCaptureRequest(context, handshake, builder).factors);
   if (!key.ok() || *key != builder.key) {
     return Failure{reason::kBuilderLost,
-                   fmt::format("pod {} no longer matches the key of its build", builder.pod_name)};
+                   fmt::format("pod {} no longer has the image, devices or container of its build",
+                               builder.pod_name)};
   }
   return CheckAnswer(handshake);
 }

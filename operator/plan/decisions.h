@@ -3,8 +3,8 @@
 
 #include "operator/plan/plan_context.h"
 
-// The steps of Decide(), one file each, in the order in which they run. Each is total and changes
-// nothing but its PlanContext.
+// The steps of Decide(), one file each, in the order in which they run. Each accepts any state and
+// changes only its PlanContext.
 namespace cachewarm::plan {
 
 // read_workload.cc: reads the template, its container and run-as, and marks pods as injected, held
@@ -25,29 +25,31 @@ void DecideAcceptance(PlanContext& context);
 // builders.cc: decides which keys are due, elects their builders, and detects failed builds.
 void DecideBuilders(PlanContext& context);
 
-// captures.cc: requests the capture of a builder whose container has started and updates `builder`
-// from the agent's answers. Calls FollowRanks once the builder's own directory is captured.
+// captures.cc: asks the agent to capture the cache directory of a builder whose container has
+// started, and updates `builder` from the agent's answers. Calls FollowRanks once that directory is
+// captured.
 void FollowCapture(PlanContext& context, api::BuilderStatus& builder);
-// capturing/ranks.cc: for a builder whose own directory is captured (`captured` is set), requests
-// the capture of the other pods of its group one after the other. Records the bundle when none is
-// left.
+// capturing/ranks.cc: after the builder's own directory is captured (`captured` is set), requests
+// the captures of the other pods of its group (its ranks), one at a time. Records the bundle when
+// no pod is left.
 void FollowRanks(PlanContext& context, api::BuilderStatus& builder);
 // Ends the build of `builder` without a bundle.
 void FailBuild(PlanContext& context, api::BuilderStatus& builder, std::string_view reason,
                std::string message);
 
-// builder_requests.cc: plans the sending of spec.compile.requests to the pod of a builder Job, and
-// fails the build if one of them failed. Returns true if all have been answered or there are none
-// to send.
+// builder_requests.cc: plans to send spec.compile.requests to the pod of a builder Job, and fails
+// the build if a request failed. Returns true once all requests have been answered, or if there are
+// none.
 bool FollowBuildRequests(PlanContext& context, const PodView& pod, api::BuilderStatus& builder);
 
-// starts.cc: decides which first starts the agents observe, and which are added to status.starts
-// with their result and the seconds saved.
+// starts.cc: decides which first starts of pods the agents observe. Adds finished ones to
+// status.starts, with their result and the seconds saved.
 void DecideStarts(PlanContext& context);
 
 // renewals.cc: increments entry.renew when an injected container on `node` ended before it was ever
-// ready, so that the agent gives the next start a fresh tree. A truncated .so would otherwise crash
-// every restart. entry.renewed_for lists the crashes already handled.
+// ready. The agent then builds a new copy of the cache directory for the next start, because a
+// truncated .so would otherwise crash every restart. entry.renewed_for lists the crashes already
+// handled.
 void RenewTree(const PlanContext& context, size_t node, api::WantedWarmup& entry);
 
 // distribution.cc: decides which bundles each node should hold, plans this warmup's entries in

@@ -19,8 +19,8 @@ constexpr size_t kRunAsMax = 8;
 constexpr Duration kSlotRecheck = std::chrono::seconds(5);
 constexpr Duration kFullNodeRecheck = std::chrono::seconds(60);
 
-// Returns the names of the directories to prepare: the template's run-as first, then those of live
-// pods that still use another one.
+// Returns the run-as names whose directories nodes must prepare: the template's first, then others
+// that live pods still use.
 std::vector<std::string> RunAsNames(const PlanContext& context) {
   std::vector<std::string> out;
   const auto add = [&](const std::string& name) {
@@ -57,9 +57,9 @@ std::vector<size_t> FindNodesToFetch(const PlanContext& context, const Wanted& w
   return out;
 }
 
-// Limits status.bundles and status.builders to the lengths that the schema allows: removes the
-// oldest entries first, but bundles that no node should hold before other bundles, and ended builds
-// before running ones.
+// Limits status.bundles and status.builders to the lengths that the schema allows. Removes bundles
+// that no node should have before other bundles, and ended builds before running ones; among these,
+// the oldest first.
 void Prune(PlanContext& context) {
   auto& bundles = context.out.status.bundles;
   while (bundles.size() > kBundlesMax) {
@@ -117,12 +117,13 @@ void DecideDistribution(PlanContext& context) {
   for (size_t i = 0; i < context.nodes.size(); ++i) {
     const NodeState& node = context.nodes[i];
     if (node.cache == nullptr) {
-      continue;  // the operator creates it; an apply here would create one without an owner
-                 // reference
+      // Skip: the operator creates NodeCaches with an owner reference; an apply here would create
+      // one without.
+      continue;
     }
     if (node.possible && IsFull(context, node)) {
-      RequeueAt(context,
-                context.in.now + kFullNodeRecheck);  // no event when another warmup leaves the node
+      // Poll: no event reports that another warmup has left the node.
+      RequeueAt(context, context.in.now + kFullNodeRecheck);
     }
     if (std::optional<api::NodeCacheSpec> changed = ChangedEntries(context, wanted, i)) {
       context.out.nodes.push_back({.node = node.view->node->meta.name,

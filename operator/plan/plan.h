@@ -12,13 +12,13 @@
 #include "lib/codec/json_fwd.h"
 #include "operator/plan/snapshot.h"
 
-// The outcome of Decide(). operator/apply executes it in the order of the steps numbered in struct
-// Plan and takes no decisions of its own. A failed step ends the execution; a new Plan is then
-// decided from the next Snapshot.
+// The result of Decide(). operator/apply executes the steps in the order in which struct Plan
+// numbers them, and decides nothing itself. A failed step ends the execution; a new Plan is then
+// made from the next Snapshot.
 namespace cachewarm::plan {
 
 // This warmup's entries in the spec of one NodeCache: all fields that field manager cw-<uid> owns
-// there. An empty spec removes them. Planned only for nodes whose NodeCache differs.
+// there. An empty spec removes them. Planned only if they differ from the present entries.
 struct NodeEntries {
   std::string node;
   std::string node_uid;
@@ -30,8 +30,9 @@ struct DesiredJob {
   std::shared_ptr<const codec::Json> object;  // batch/v1 Job, complete
 };
 
-// Sets one annotation of a pod. The patch tests the pod's uid, because the name may have been
-// reused, and, if `held` is set, that the pod still has cachewarm's gate.
+// Sets one annotation of a pod. The patch fails if the pod has a different uid, because the name
+// may have been reused. If `held` is set, the patch also fails if the pod no longer has cachewarm's
+// gate.
 struct PodAnnotation {
   std::string ns;
   std::string pod;
@@ -62,21 +63,22 @@ struct GateRelease {
   std::string reason;  // api::reason::kReleased…
   double held_seconds = 0;
   std::vector<std::string> preferred;  // hostnames, at most 64; empty: no preference
-  // Hostnames to keep the pod off: the release adds a required node affinity (NotIn) with them.
+  // Hostnames of nodes that the pod must not use: the release adds a required node affinity (NotIn)
+  // with them.
   std::vector<std::string> excluded;
-  EventRequest event;  // recorded on release, after all releases of the plan
+  EventRequest event;  // recorded if this release succeeds, after all releases of the plan
 };
 
-// Creates both pods with dryRun=All; the answers come back in Snapshot::dry_run.
+// Requests to create both pods with dryRun=All. The answers are in a later Snapshot::dry_run.
 struct DryRunRequest {
   std::string fingerprint;
   std::shared_ptr<const codec::Json> unmodified;
   std::shared_ptr<const codec::Json> injected;
 };
 
-// Sends spec.compile.requests to the pod of a builder Job; their state comes back in
-// Snapshot::build_requests. Every Plan contains it until the requests have ended. After a restart
-// of the operator they are sent again.
+// Requests to send spec.compile.requests to the pod of a builder Job. Snapshot::build_requests
+// reports their progress. Every Plan contains this entry until they have ended. After a restart of
+// the operator they are sent again.
 struct DesiredBuildRequests {
   std::string pod_uid;
   std::string pod_name;
@@ -87,7 +89,7 @@ struct DesiredBuildRequests {
 struct BuildOutcome {
   std::string gpu_type;
   std::string reason;  // "Captured" or why it failed
-  double seconds = 0;  // from election to end
+  double seconds = 0;  // from the election of the builder to the end of the build
 };
 
 struct Plan {
@@ -96,11 +98,12 @@ struct Plan {
   // `status_changed` is false if the status is already as desired.
   bool status_changed = false;
   api::WarmupStatus status;
-  // Step 2: added to the operator's metrics, once, after the status write has succeeded.
+  // Step 2: results that are added to the operator's metrics, once, after the status write has
+  // succeeded.
   std::vector<api::StartSample> starts_counted;
   std::vector<BuildOutcome> builds_finished;
-  // Step 3: recorded right after the status write, even if a later step fails: a transition is
-  // visible only to the plan that writes it, not when the later step is planned again.
+  // Step 3: events. They are recorded right after the status write, even if a later step fails. A
+  // transition is visible only to the plan that writes it, so the next plan could not record it.
   std::vector<EventRequest> events;
   // Step 4: adds (true) or removes (false) kInjectLabel on the warmup; nullopt if it is already
   // correct.
@@ -113,16 +116,17 @@ struct Plan {
   // Step 7: gates to remove, with the patches of render::GateReleasePatch. Builders come first: all
   // of them are released before any other pod.
   std::vector<GateRelease> releases;
-  // Step 8: builder Jobs, last, so that they delay no release.
+  // Step 8: builder Jobs. They come last, so that they delay no release.
   std::vector<DesiredJob> jobs_to_create;  // AlreadyExists is success
   std::vector<std::string> jobs_to_delete;
 
   std::optional<DryRunRequest> dry_run;
-  std::vector<DesiredBuildRequests> build_requests;  // all others in progress are stopped
-  std::optional<Duration> requeue_after;             // nullopt: wait for a change
+  // Requests in progress that are not listed here are stopped.
+  std::vector<DesiredBuildRequests> build_requests;
+  std::optional<Duration> requeue_after;  // nullopt: wait for a change
 };
 
-// Total and pure: the same Snapshot always gives the same Plan.
+// Returns the Plan for any Snapshot. Pure: the same Snapshot always gives the same Plan.
 Plan Decide(const Snapshot& snapshot);
 
 }  // namespace cachewarm::plan

@@ -16,9 +16,9 @@ namespace {
 constexpr size_t kMessageBytesMax = 1024;
 constexpr Duration kReadyWithoutProbe = std::chrono::seconds(60);
 
-// Returns the key factors of a bundle. status.bundles does not store device count and container:
-// they are the template's, or those of another key in use, if these give the bundle's key; else -1
-// and "".
+// Returns the key factors of a bundle. status.bundles does not store the device count and the
+// container. They are taken from the template, or from another key in use, if that results in the
+// bundle's key. Otherwise they are -1 and "".
 api::KeyFactors FactorsOf(const PlanContext& context, const api::BundleStatus& bundle) {
   api::KeyFactors factors{.gpu_type = bundle.gpu_type,
                           .cpu_class = bundle.cpu_class,
@@ -208,8 +208,8 @@ std::string HostPath(const PlanContext& context, std::string_view run_as) {
 
 namespace {
 
-// True if the container has a readiness probe. compile.overrides may add or remove that of a
-// builder Job's pod.
+// True if the container has a readiness probe. Reads it from the pod of a builder Job, because
+// compile.overrides may have added or removed it there; otherwise from the template.
 bool HasReadinessProbe(const PlanContext& context, const PodView& view) {
   const codec::Json* own =
       view.of_job && view.pod->object != nullptr
@@ -225,7 +225,7 @@ bool Runs(const PodView& view) {
          view.container->started_time != WallTime{};
 }
 
-// Returns when a container without a readiness probe counts as ready. It must be running.
+// Returns when a container without a readiness probe counts as ready. It must have started.
 WallTime AssumedReady(const PodView& view) {
   return view.container->started_time + kReadyWithoutProbe;
 }
@@ -282,8 +282,9 @@ WallTime ReadyAt(const PlanContext& context, const PodView& view) {
   if (view.container == nullptr) {
     return {};
   }
-  // Only pods of a Job or CronJob become ready by their exit alone. Other pods that run to
-  // completion may run for days, and a builder Job only needs its cache to be complete.
+  // Pods of a Job or CronJob count as ready only when they exit with 0. Other pods that run to
+  // completion count as ready earlier, because they may run for days. So do pods of builder Jobs,
+  // which only have to complete the cache.
   const bool is_to_end = RunsToCompletion(context.in.workload.kind) && !view.of_job;
   if (HasSucceeded(view)) {
     const bool by_its_end = is_to_end || HasReadinessProbe(context, view);

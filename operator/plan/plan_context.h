@@ -18,8 +18,8 @@
 #include "operator/plan/scheduling/shape.h"
 #include "operator/plan/snapshot.h"
 
-// State shared by the steps of one Decide(), which creates and destroys it. A comment above a group
-// of members names the step that writes them; later steps read them.
+// The state that the steps of one Decide() call share. A comment above a group of members names the
+// step that writes them; later steps read them.
 namespace cachewarm::plan {
 
 // The part of a cache key that does not depend on the node: pods with equal factors have the same
@@ -38,20 +38,20 @@ struct TemplateView {
   std::string run_as;
   std::string revision;  // "t-" and a short hash of the template; the revision of builder Jobs
   bool has_readiness_probe = false;
-  bool may_end = false;  // api::Pod::may_end of pods of this template
+  bool may_end = false;  // pods of this template may end (api::Pod::may_end)
   PodShape shape;
 };
 
 struct PodView {
   std::shared_ptr<const api::Pod> pod;
   bool injected = false;  // mounts this warmup's directory
-  bool of_other_warmup =
-      false;              // annotated with another warmup, which owns its gate and its first start
+  // Its annotation names another warmup, which decides about its gate.
+  bool of_other_warmup = false;
   bool held = false;      // has cachewarm's gate
   bool of_job = false;    // belongs to a builder Job
   bool finished = false;  // Succeeded or Failed
-  // The pod exits when its work is done: exit code 0 is no crash, and ends its first start if that
-  // is still in progress.
+  // The pod exits when its work is done. Exit code 0 is then success, not a crash, and also ends
+  // the first start (see ReadyAt) if it is still in progress.
   bool runs_to_completion = false;
   std::string run_as;
   std::string revision;
@@ -64,7 +64,7 @@ struct PodView {
 
 struct NodeState {
   const NodeView* view = nullptr;
-  const api::NodeCache* cache = nullptr;      // null: none, or left over from a deleted node
+  const api::NodeCache* cache = nullptr;      // null: none, or only that of a deleted node
   const api::NodeWarmup* reported = nullptr;  // the agent's report about this warmup
   std::string_view hostname;                  // points into the node object
   bool possible = false;                      // a pod of the workload could be scheduled here
@@ -72,10 +72,12 @@ struct NodeState {
   bool ready = false;                         // the node is Ready
   bool prepared = false;                      // the directory for the template's run_as is usable
   bool hosts = false;   // a pod that mounts this warmup's directory is bound here
-  std::string problem;  // the agent's reason why the directory is not usable
-  int target = -1;      // index into PlanContext::targets; -1: does not fit, or facts unknown
-  // Number of full slot durations until this node's own fetch slot begins. Set by
-  // DecideDistribution().
+  std::string problem;  // reason why the directory is not usable, for users
+  // Index into PlanContext::targets; -1: the node does not fit, or its GPU type or CPU class is
+  // unknown.
+  int target = -1;
+  // Number of fetch-slot durations that this node must wait before it gets a fetch slot itself. Set
+  // by DecideDistribution().
   int slots_before = 0;
 };
 
@@ -87,8 +89,8 @@ struct Target {
   std::vector<size_t> nodes;  // indices into PlanContext::nodes
 };
 
-// A key in use: that of pods made from the template, or of injected pods that have not ended, on
-// the nodes of one Target.
+// A key in use on the nodes of one Target: the key of pods made from the template, or of injected
+// pods that have not ended.
 struct LiveKey {
   std::string key;
   api::KeyFactors factors;
@@ -99,7 +101,7 @@ struct LiveKey {
 // A held pod that is released to become the builder of a key.
 struct BuilderCandidate {
   size_t pod = 0;     // index into PlanContext::pods
-  size_t target = 0;  // target whose nodes it should prefer
+  size_t target = 0;  // index of the target whose nodes it should prefer
   // A prepared node of the target had capacity, which is reserved for this pod.
   bool has_capacity = false;
 };
@@ -107,7 +109,7 @@ struct BuilderCandidate {
 struct Acceptance {
   api::ConditionUpdate ready;
   bool inject = false;
-  bool hard = false;  // entries in NodeCaches stay as they are; none are added
+  bool hard = false;  // keep this warmup's entries in NodeCaches unchanged and add none
 };
 
 struct PlanContext {
@@ -138,7 +140,7 @@ struct PlanContext {
   std::string store_refusal;  // the store's answer to a failed publish
   // DecideStarts
   std::map<size_t, std::vector<api::StartWindow>> windows;  // by index of the node
-  std::set<std::string> proven_revisions;  // one of their pods had a hit or was captured
+  std::set<std::string> proven_revisions;  // revisions with a pod that had a hit or was captured
 
   // Capacity reserved on each node for pods released in this plan and for unbound pods.
   std::map<size_t, Resources> reserved;
@@ -146,7 +148,8 @@ struct PlanContext {
   // Cleared when a bundle is recorded or removed.
   mutable std::map<std::string, int, std::less<>> serving;
 
-  // `now` in whole seconds, as Kubernetes stores it: a time that is read back must compare equal.
+  // `now` in whole seconds. Kubernetes stores no fractions, and a time that is read back must
+  // compare equal.
   WallTime stamp() const { return std::chrono::floor<std::chrono::seconds>(in.now); }
   bool deleting() const { return in.warmup.deleting; }
   bool paused() const { return in.warmup.spec.paused; }
@@ -159,25 +162,26 @@ struct PlanContext {
 // Truncates `text` to 1024 bytes at a UTF-8 boundary; the schema rejects longer messages.
 std::string TruncateMessage(std::string text);
 
-// Requeues the warmup at `when` or earlier.
+// Requeues the warmup no later than `when`.
 void RequeueAt(PlanContext& context, WallTime when);
 
 // Adds an event about the warmup to the plan.
 void RecordEvent(PlanContext& context, bool warning, std::string_view reason, std::string note);
 EventRequest MakePodEvent(const api::Pod& pod, std::string_view reason, std::string note);
 
-// Returns the published bundles for lib/fingerprint, in the order of out.status.bundles.
+// Returns the published bundles in the form that lib/fingerprint takes, in the order of
+// out.status.bundles.
 std::vector<fingerprint::BundleFacts> BundlesOf(const PlanContext& context);
 // Returns the bundle in out.status.bundles that serves `key`; nullptr if there is none.
 const api::BundleStatus* BundleFor(const PlanContext& context, const LiveKey& key);
 const LiveKey* FindKey(const PlanContext& context, int target, const PodFactors& factors);
 const PodView* FindPod(const PlanContext& context, std::string_view uid);
-// Returns the injected pods of the workload, without builder Jobs, whose container runs on a node
-// of `key`; earliest start first.
+// Returns the injected pods that have this key and whose container is running, earliest start
+// first. Excludes pods of builder Jobs.
 std::vector<const PodView*> RunningPods(const PlanContext& context, std::string_view key);
-// True if `key` is the key of the pod on the node that it is bound to.
+// True if the pod is bound to a node and has this key there.
 bool HasKey(const PlanContext& context, const PodView& pod, std::string_view key);
-// Sorts by container start time. Each pod has a started container.
+// Sorts by the start time of the container, which every pod must have.
 void SortByStart(std::vector<const PodView*>& pods);
 api::BuilderStatus* FindBuilder(api::WarmupStatus& status, std::string_view key);
 const api::BuilderStatus* FindBuilder(const api::WarmupStatus& status, std::string_view key);
@@ -206,12 +210,13 @@ bool HasStarted(const PodView& pod);
 // True if the pod runs to completion and its container exited with 0.
 bool HasSucceeded(const PodView& pod);
 
-// Returns how often the container has terminated. kubelet counts a restart only once it has begun.
+// Returns how often the container has terminated. This may be one more than kubelet's restart
+// count, which is increased only when the container starts again.
 int TerminationCount(const api::ContainerStatus& container);
 
-// Returns when the pod's first start ended: when the pod became Ready; without a readiness probe,
-// 60 s after its container started; for a pod that runs to completion, when it exited with 0.
-// Returns zero while the first start is in progress.
+// Returns when the pod's first start ended; zero while it is in progress. The first start ends when
+// the pod becomes Ready. Without a readiness probe it ends 60 s after the container started. For a
+// pod that runs to completion it ends when the container exits with 0.
 WallTime ReadyAt(const PlanContext& context, const PodView& pod);
 // True if the pod is or was Ready, or has exited with 0. Without a readiness probe kubelet reports
 // every running container as Ready, even one in a crash loop; such a pod counts as ready only 60 s

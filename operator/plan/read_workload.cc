@@ -32,7 +32,7 @@ constexpr api::StartResult kStartResults[] = {
     api::StartResult::kHollow,  api::StartResult::kUnknown};
 
 // Returns the template, taken from the newest pod that matches the selector. If all pods have
-// ended, as between two runs of a Job, takes it from the newest that succeeded.
+// ended, as between two runs of a Job, takes it from the newest pod that succeeded.
 std::shared_ptr<const Json> LearnTemplate(const Snapshot& in) {
   const auto age = [](const api::Pod& pod) {
     return std::tuple(pod.phase != "Succeeded", pod.meta.created, std::string_view(pod.meta.uid));
@@ -99,7 +99,8 @@ void ReadTemplate(PlanContext& context) {
 }
 
 // Returns the run-as part of the pod's volume path; "" if the pod does not mount this warmup's
-// directory. The uid distinguishes a warmup from an earlier one of the same name.
+// directory. The path contains the warmup's uid, because an earlier warmup may have had the same
+// name.
 std::string MountedRunAs(const PlanContext& context, const Json& object) {
   const Json* volume = render::Named(List(object, {"spec", "volumes"}), api::kVolume);
   const Json* path = volume == nullptr ? nullptr : Find(*volume, {"hostPath", "path"});
@@ -114,7 +115,7 @@ std::string MountedRunAs(const PlanContext& context, const Json& object) {
 }
 
 // Returns the result of the pod's first start if it was counted. Looks into status.starts.recent
-// first, then at the pod's annotation, which exists longer.
+// first, then at the pod's annotation, which remains after the result has been dropped from there.
 std::optional<api::StartResult> CountedAs(const PlanContext& context, const api::Pod& pod) {
   for (const api::StartSample& sample : context.in.warmup.status.starts.recent) {
     if (sample.pod_uid == pod.meta.uid) {
@@ -138,8 +139,9 @@ std::optional<api::StartResult> CountedAs(const PlanContext& context, const api:
              : std::optional(api::StartResult::kUnknown);
 }
 
-// True if the pod exits when its work is done. A server that is never restarted, such as a bare
-// pod, is recognized by its readiness probe; pods of a RayCluster serve without one.
+// True if the pod exits when its work is done. A readiness probe shows that a pod is a server, even
+// if its restart policy allows it to end. Pods of a RayCluster are servers without a readiness
+// probe.
 bool RunsToCompletion(const PlanContext& context, const PodView& view, const Json& container) {
   const WorkloadKind kind = context.in.workload.kind;
   // Pods of a builder Job are never restarted, so the template's restart policy decides.
@@ -178,8 +180,8 @@ PodView ReadPod(const PlanContext& context, const std::shared_ptr<const api::Pod
   return view;
 }
 
-// Sets the shapes of held pods. Reads each distinct shape once, because held pods of one template
-// share it.
+// Sets the shapes of held pods. Reads each distinct shape only once, because all held pods of one
+// template have the same shape.
 void ReadShapes(PlanContext& context) {
   std::map<std::string, std::shared_ptr<const PodShape>> shapes;
   for (PodView& pod : context.pods) {

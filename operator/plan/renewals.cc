@@ -12,7 +12,8 @@ namespace cachewarm::plan {
 namespace {
 
 constexpr size_t kRemembered = 16;
-// A workload that crashes for its own reasons must not fill the disk with trees.
+// Limits the copies of the cache directory per pod: a workload that crashes for its own reasons
+// must not fill the disk.
 constexpr int kRenewalsPerPod = 2;
 
 bool CrashedBeforeReady(const PlanContext& context, const PodView& pod) {

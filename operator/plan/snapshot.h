@@ -15,14 +15,15 @@
 #include "lib/base/clock.h"
 #include "lib/codec/json_fwd.h"
 
-// Input of Decide(), made by operator/observe: the state of one warmup at one moment. Values only,
-// immutable once made. (The namespace is cachewarm::plan because `operator` is a keyword.)
+// The input of Decide(): the state of one warmup at one moment, read by operator/observe. Contains
+// only values, which do not change after construction. (The namespace is cachewarm::plan because
+// `operator` is a keyword.)
 namespace cachewarm::plan {
 
 using api::Resources;
 
 enum class WorkloadKind {
-  kDeployment,  // also kinds that scale like one: an Argo Rollout
+  kDeployment,  // also kinds that scale like a Deployment: an Argo Rollout
   kStatefulSet,
   kJob,
   kCronJob,
@@ -46,16 +47,17 @@ struct Workload {
   // if it selects by expressions only.
   std::map<std::string, std::string> selector;
   int64_t replicas = 1;  // spec.replicas, 1 if unset as in the API; 0 for kTemplate
-  // The PodTemplateSpec {metadata, spec}. Null if not found, and for kSelector, whose template
-  // Decide() takes from the newest pod.
+  // The PodTemplateSpec {metadata, spec}. Null if there is none. Also null for kSelector: Decide()
+  // then takes the template from the newest pod.
   std::shared_ptr<const codec::Json> pod_template;
 };
 
 // The API server's answer to a dry-run create.
 enum class DryRunResult { kUnknown, kAllowed, kRefused };
 
-// The last admission dry run of the pod. `fingerprint` equals that of the answered DryRunRequest.
-// Quota, rate limits, webhooks without dry run and transport errors give kUnknown.
+// The last admission dry run of the pod. `fingerprint` equals that of the answered DryRunRequest. A
+// result is kUnknown after an exceeded quota, a rate limit, a webhook without dry-run support, or a
+// transport error.
 struct AdmissionDryRun {
   std::string fingerprint;  // "" if there was none yet
   WallTime time{};
@@ -80,18 +82,19 @@ struct RolloutConstraints {
   bool queued = false;        // Kueue decides when its pods may start
   Duration progress_deadline{0};  // of a Deployment or similar kind; 0: none
   int64_t available = 0;          // pods of the workload that are available
-  int64_t required = 0;           // pods that must be available at its present size
-  // Most pods that the workload may have now: its size, plus the surge during a rollout. 0:
-  // unknown.
+  int64_t required = 0;           // pods that must be available at the workload's present size
+  // Maximum number of pods that the workload may have now: its size, plus the surge during a
+  // rollout. 0: unknown.
   int64_t pods_most = 0;
   bool quota_exceeded = false;  // a pod was not created because a quota was exceeded
 };
 
 struct NodeView {
   std::shared_ptr<const api::Node> node;
-  // Null if there is none. A NodeCache with the node_uid of another node is stale and ignored.
+  // Null if there is none. May be stale: Decide() ignores a NodeCache with the node_uid of an
+  // earlier node.
   std::shared_ptr<const api::NodeCache> cache;
-  size_t warmups_listed = 0;  // entries of all warmups in spec.warmups of the NodeCache
+  size_t warmups_listed = 0;  // entries in spec.warmups of the NodeCache, of all warmups
   bool agent_ready = false;   // an agent's pod on this node is Ready
   // Unused capacity: allocatable minus the requests of the non-terminal pods bound to the node.
   // Includes the resource "pods".
@@ -106,8 +109,8 @@ struct BuilderJob {
   WallTime created{};
   bool deleting = false;
   bool failed = false;   // condition Failed
-  bool refused = false;  // the API server rejected it: the Job does not exist
-  std::string message;   // from that condition, or from the API server
+  bool refused = false;  // the API server rejected its creation: the Job does not exist
+  std::string message;   // of the condition Failed, or from the API server
 };
 
 // Another CacheWarmup of the namespace. `older`: created earlier, or in the same second with the
@@ -146,13 +149,13 @@ struct Snapshot {
   api::CacheWarmup warmup;
   Workload workload;
   std::map<std::string, std::string> namespace_labels;
-  // Label keys that Services and PodDisruptionBudgets of the namespace select by; builder Jobs
-  // carry none of them. The keys of the workload's own selector and the usual names (app,
-  // app.kubernetes.io/name, ...) are always left out of builder Jobs.
+  // Label keys in the selectors of the namespace's Services and PodDisruptionBudgets. Builder Jobs
+  // get no label with such a key. They also never get the keys of the workload's own selector and
+  // the usual ones (app, app.kubernetes.io/name, ...).
   std::set<std::string> selected_label_keys;
   std::vector<OtherWarmup> others;
-  // Why no pod of this cluster can be injected, as a message for users; "" if the policy or webhook
-  // is installed.
+  // The reason why no pod of this cluster can be injected, as a message for users; "" if the policy
+  // or webhook is installed.
   std::string admission_missing;
   AdmissionDryRun dry_run;
   CreateFailure create_failure;
@@ -163,8 +166,8 @@ struct Snapshot {
   // warmup's name, or has kBuilderWarmupLabel with its uid. `object` holds at least metadata and
   // spec.{affinity,containers,nodeSelector,schedulingGates,tolerations,volumes}.
   std::vector<std::shared_ptr<const api::Pod>> pods;
-  // Groups (gates/groups.h) of which `pods` contains a held pod, and of which another member
-  // belongs to another warmup and is not held.
+  // Groups (gates/groups.h) that contain both a held pod of `pods` and a pod of another warmup that
+  // is not held.
   std::set<std::string> groups_free_elsewhere;
   std::vector<BuilderJob> jobs;
   std::vector<BuildRequestsState> build_requests;

@@ -18,12 +18,14 @@ using api::StartSample;
 
 namespace {
 
-// Time that an agent has to report its evidence; a pod without evidence then counts as `unknown`.
+// Time after the end of a first start in which the agent must report its evidence, i.e. how the
+// engine used the cache. The start of a pod without evidence then counts as `unknown`.
 constexpr Duration kEvidenceWait = std::chrono::seconds(90);
-constexpr size_t kCountedPerPlan = 32;  // so that results are annotated before `recent` drops them
+// Limited so that pods are annotated with their results before `recent` drops them.
+constexpr size_t kCountedPerPlan = 32;
 constexpr size_t kCountedMax = 256;
 constexpr size_t kWindowsMax = 64;       // observed starts per node
-constexpr size_t kQuotedBytesMax = 253;  // longest quoted annotation value: a DNS subdomain
+constexpr size_t kQuotedBytesMax = 253;  // of an annotation value: length of a DNS subdomain
 
 struct FirstStart {
   const PodView* pod = nullptr;
@@ -52,9 +54,9 @@ bool ShouldExplainSkippedPods(const PlanContext& context, const PodView& pod) {
           !pod.of_other_warmup);
 }
 
-// True if the pod was created without the cache after the warmup's present decision about
-// injection: the admission policy had not seen the warmup yet, the pod cannot be injected, or
-// injection is suspended. Such pods start cold and are not waited for.
+// True if the pod was created without the cache after the warmup's condition Ready got its present
+// status. Possible reasons are: the admission policy had not seen the warmup yet, the pod cannot be
+// injected, or injection is suspended. Such a start counts as cold, without waiting for evidence.
 bool IsInjectionSkipped(const PlanContext& context, const PodView& pod) {
   const api::Condition* ready = api::FindCondition(context.in.warmup.status.conditions, "Ready");
   const char* said = context.acceptance.inject ? "True" : "False";
@@ -63,8 +65,7 @@ bool IsInjectionSkipped(const PlanContext& context, const PodView& pod) {
          pod.pod->meta.created >= ready->last_transition_time;
 }
 
-// Returns the first starts that are in progress, or have ended and are not counted yet; sorted by
-// ready time.
+// Returns the first starts, in progress or ended, that are not counted yet; sorted by ready time.
 std::vector<FirstStart> FindStarts(const PlanContext& context) {
   std::vector<FirstStart> out;
   for (const PodView& pod : context.pods) {
@@ -130,7 +131,7 @@ StartSample Measure(const PlanContext& context, const FirstStart& start) {
       .gpu_type = node.cache == nullptr ? std::string() : node.cache->status.node.gpu_type,
       .result = ClassifyStart(context, start),
       .hold_seconds = api::gate::HeldSecondsOf(*pod.pod)};
-  // Ready measures the first start of the engine only if there is a readiness probe and the
+  // The time until Ready is the engine's start time only if there is a readiness probe and the
   // container was not restarted.
   if (context.pod_template.has_readiness_probe && pod.container->restarts == 0) {
     out.start_seconds =
@@ -184,8 +185,8 @@ void CountStart(PlanContext& context, const FirstStart& start) {
   }
 }
 
-// Annotates each counted pod with its result, which remains there after status.starts.recent has
-// dropped it.
+// Annotates each counted pod with its result. The annotation remains after status.starts.recent has
+// dropped the result.
 void Annotate(PlanContext& context) {
   for (const StartSample& sample : context.out.status.starts.recent) {
     const PodView* pod = FindPod(context, sample.pod_uid);

@@ -20,7 +20,8 @@ bool CountsForWarm(const NodeState& node) {
   return node.ready && (node.possible || node.target >= 0);
 }
 
-// True if every Ready node that pods of `factors` could be scheduled to has their bundle active.
+// True if the bundle of pods with `factors` is active on every Ready node to which they could be
+// scheduled, and there is such a node.
 bool IsWarmEverywhere(const PlanContext& context, const PodFactors& factors) {
   bool any = false;
   for (const NodeState& node : context.nodes) {
@@ -41,8 +42,8 @@ bool IsWarmEverywhere(const PlanContext& context, const PodFactors& factors) {
 }
 
 std::vector<std::string> WarmRevisions(const PlanContext& context) {
-  // A revision may have several factors: leaders of a LeaderWorkerSet may use another image than
-  // its workers.
+  // A revision may have several PodFactors: the leaders of a LeaderWorkerSet may use a different
+  // image than its workers.
   std::map<std::string, std::vector<PodFactors>> factors;
   for (const PodView& pod : context.pods) {
     if (pod.injected && !pod.of_job && !pod.factors.image.empty()) {
@@ -117,12 +118,12 @@ api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spre
   if (spread.targets > 0 && spread.targets == spread.targets_warm) {
     return {.holds = true,
             .reason = std::string(reason::kDistributed),
-            .message = fmt::format("{} nodes have the bundle active", spread.nodes_warm)};
+            .message = fmt::format("the bundle is active on {} nodes", spread.nodes_warm)};
   }
   if (spread.building > 0) {
     return {.reason = std::string(reason::kBuilding),
-            .message =
-                fmt::format("{} of {} GPU types are being built", spread.building, spread.targets)};
+            .message = fmt::format("bundles for {} of {} GPU types are being built",
+                                   spread.building, spread.targets)};
   }
   if (spread.targets == 0) {
     return {.reason = std::string(reason::kNoBundle),
@@ -139,7 +140,7 @@ api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spre
                                          spread.without_bundle, spread.targets)};
   }
   return {.reason = std::string(reason::kDistributing),
-          .message = fmt::format("{} of {} nodes have the bundle active", spread.nodes_warm,
+          .message = fmt::format("the bundle is active on {} of {} nodes", spread.nodes_warm,
                                  spread.nodes)};
 }
 
@@ -177,7 +178,8 @@ std::optional<api::ConditionUpdate> FailedNodes(const PlanContext& context) {
   return api::ConditionUpdate{
       .holds = true,
       .reason = std::string(by_store ? reason::kStoreError : reason::kNodesFailed),
-      .message = fmt::format("{} nodes failed to activate a bundle, first {}", count, first)};
+      .message =
+          fmt::format("{} nodes failed to activate a bundle; first failure: {}", count, first)};
 }
 
 api::ConditionUpdate EvaluateDegraded(const PlanContext& context) {
@@ -223,7 +225,7 @@ void UpdateCondition(PlanContext& context, std::string_view type,
   const bool same = before != nullptr && before->reason == verdict.reason &&
                     before->status == (verdict.holds ? "True" : "False");
   api::SetCondition(conditions, type, verdict, context.in.warmup.generation, context.stamp());
-  // A condition whose first reason is Healthy has not changed and gets no event.
+  // A condition that is set for the first time, with the reason Healthy, gets no event.
   const bool changed = !same && !(before == nullptr && verdict.reason == reason::kHealthy);
   if (changed) {
     const bool good = verdict.holds != (type == "Degraded");
@@ -243,8 +245,9 @@ std::string SavedText(const api::Starts& starts) {
   return (net < 0 && whole.count() > 0 ? "-" : "") + FormatDuration(whole);
 }
 
-// Plans the change of the inject label, in the same plan as that of the status. Applies to a
-// deleted warmup too, which would otherwise inject until its finalizer is removed.
+// Plans the change of the inject label in the same plan as the change of the status. Also removes
+// the label of a deleted warmup, because pods would otherwise be injected until its finalizer is
+// removed.
 void SetLabel(PlanContext& context) {
   const auto& labels = context.in.warmup.labels;
   const auto label = labels.find(std::string(api::kInjectLabel));

@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kLiveImagesMax = 8;
 
-// Returns the NodeCache unless it belongs to an earlier node of the same name: garbage collection
-// removes those later.
+// Returns the NodeCache; null if it belongs to an earlier node of the same name and garbage
+// collection has not removed it yet.
 const api::NodeCache* CacheOf(const NodeView& view) {
   const api::NodeCache* cache = view.cache.get();
   const bool stale =

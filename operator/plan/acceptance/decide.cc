@@ -30,17 +30,17 @@ api::Injection MakeInjection(const PlanContext& context) {
   return out;
 }
 
-// True if the warmup has a selector and no pod is left to learn the template from. The last
-// template stays valid for the next pods.
+// True if a warmup with a selector was injecting, and no pod is left from which the pod template
+// could be read. The last template is assumed to be valid for the next pods.
 bool IsBetweenPods(const PlanContext& context) {
   return context.in.workload.kind == WorkloadKind::kSelector &&
          context.pod_template.pod_template == nullptr && WasInjecting(context) &&
          !ForbiddenNamespace(context) && !InvalidSpec(context);
 }
 
-// True if injection continues while the warmup has no pods. Updates the suspension first: failures
-// of run-to-completion pods become visible only after the last pod, and with it the learned
-// template, is gone.
+// True if injection continues while the warmup has no pod from which the pod template could be
+// read. Updates the suspension first: failed pods give no template, but their crashes must still
+// suspend injection.
 bool ContinuesBetweenPods(PlanContext& context) {
   if (!IsBetweenPods(context)) {
     return false;

@@ -27,8 +27,9 @@ Refusal NoWorkload(const PlanContext& context) {
         return refusal;
       }
     }
-    return Refuse(reason::kWorkloadNotFound,
-                  "no pod matches spec.selector yet; the pod template is taken from the first one");
+    return Refuse(
+        reason::kWorkloadNotFound,
+        "no pod matches spec.selector yet; the pod template is taken from the first pod that does");
   }
   return std::nullopt;
 }

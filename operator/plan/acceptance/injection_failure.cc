@@ -15,8 +15,9 @@ namespace reason = api::reason;
 
 namespace {
 
-// Number of crashes before Ready at which injection is suspended. After the first crash the pod
-// gets a fresh tree (renewals.cc); a second one shows that the tree was not the cause.
+// Injection is suspended after this number of crashes before Ready. After the first crash the pod
+// gets a new copy of the cache directory (renewals.cc), so a second crash is not caused by a
+// damaged copy.
 constexpr int kCrashesMax = 2;
 
 // True if the pod was created before the last suspension ended, so that its failure is already
@@ -67,10 +68,10 @@ bool RunsOnce(const PlanContext& context, const PodView& pod) {
          (spec != nullptr && render::Text(*spec, "restartPolicy") == "Never");
 }
 
-// Crashes of the injected pods of one revision that were never ready.
+// Counts, for one revision, the crashes of injected pods that were never ready.
 struct CrashTally {
-  int run_once_crashes = 0;  // crashes of all pods that are not restarted
-  int max_crashes = 0;       // crashes of a single pod
+  int run_once_crashes = 0;  // sum over all pods that are never restarted
+  int max_crashes = 0;       // most crashes of a single pod
   bool has_ready = false;    // an injected pod of this revision was ready
   bool crashes_without_cache = false;
   std::string pod;  // pod with the most crashes

@@ -13,7 +13,7 @@
 // PendingDryRun requests a dry run and UpdateSuspension updates status.suspension.
 namespace cachewarm::plan {
 
-// The condition Ready that replaces Injecting; nullopt if the check does not refuse.
+// The condition Ready that is reported instead of Injecting; nullopt if the check does not refuse.
 using Refusal = std::optional<api::ConditionUpdate>;
 
 Refusal Refuse(std::string_view why, std::string message);
@@ -46,16 +46,18 @@ struct InjectionFailure {
 // injection_failure.cc: detects pods whose cache volume a kubelet or runtime rejects, and pods that
 // crash before they are Ready even with a fresh tree.
 std::optional<InjectionFailure> DetectInjectionFailure(const PlanContext& context);
-// True if pods of the revision were ready with the cache, or also crash without it.
+// True if the cache is not the cause of crashes: pods of the revision were ready with the cache, or
+// also crash without it.
 bool HasOtherCrashCause(const PlanContext& context, const std::string& revision);
 
-// suspension.cc: updates status.suspension. It stays in force until the pod template, the policy,
-// the warmup or all affected nodes change.
+// suspension.cc: updates status.suspension. A suspension stays in force until the pod template, the
+// policy, the warmup or all affected nodes change.
 void UpdateSuspension(PlanContext& context);
 Refusal Suspended(const PlanContext& context);
 
-// dry_run.cc: requests a dry run unless a recent one answers for the same pod. Refuses only a
-// warmup that does not inject yet; one that does continues until the API server rejects the pod.
+// dry_run.cc: requests a dry run unless a recent one has answered for the same pod. Refuses a
+// warmup that does not inject yet until the answer is known. A warmup that already injects
+// continues until the API server rejects the pod.
 Refusal PendingDryRun(PlanContext& context);
 
 }  // namespace cachewarm::plan

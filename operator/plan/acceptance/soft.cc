@@ -12,8 +12,8 @@ namespace reason = api::reason;
 
 namespace {
 
-// Number of nodes without a usable directory that do not prevent injection: held pods can be kept
-// off them.
+// Pods are injected even if up to this number of nodes has no usable directory: held pods can be
+// kept off those nodes.
 constexpr size_t kUnpreparedMax = 1;
 // If the dry run is inconclusive (exhausted quota, webhook without dry-run support), injection is
 // retried with real pods at this interval.
@@ -36,7 +36,7 @@ Preparation CountPrepared(const PlanContext& context) {
     if (node.prepared) {
       ++out.prepared;
     } else if (HasStartupTaintFor(context.pod_template.shape, *node.view->node)) {
-      continue;  // pods stay off until the node is prepared or kWarmingMax has passed
+      continue;  // the taint keeps pods off until the node is prepared or kWarmingMax has passed
     } else if (node.view->agent_ready && node.problem.empty()) {
       ++out.pending;
     } else {
@@ -46,8 +46,8 @@ Preparation CountPrepared(const PlanContext& context) {
   return out;
 }
 
-// True if there is no Ready node for the pods, or only fresh ones with a startup taint: then no pod
-// can be scheduled before its directory is prepared.
+// True if no Ready node can take the pods yet: there is none, or all are new and still have a
+// startup taint.
 bool AwaitsFreshNodes(const Preparation& count) {
   return count.prepared == 0 && count.pending == 0 && count.cannot.empty();
 }
@@ -95,8 +95,8 @@ Refusal Unprepared(const PlanContext& context) {
                     context.paused() ? "; no directory is prepared while spec.paused is set" : ""));
   }
   return Refuse(reason::kDirectoryUnusable,
-                fmt::format("{} of {} nodes have no usable cache directory, first {}; pods run "
-                            "without the cache until they do",
+                fmt::format("{} of {} nodes have no usable cache directory, for example {}; pods "
+                            "run without the cache until this is fixed",
                             count.cannot.size(), count.ready, Describe(*count.cannot.front())));
 }
 

@@ -13,9 +13,9 @@ namespace reason = api::reason;
 
 namespace {
 
-// Returns a hash that differs if the template differs. With a selector, the template is learnt from
-// a pod, and the operator keeps more fields of a held pod than of a running one; the hash then
-// covers only fields that are kept of every pod.
+// Returns a hash that changes when the template changes. With a selector, the template is read from
+// a pod, and the operator stores more fields of a held pod than of a running one. The hash then
+// covers only fields that are stored for every pod.
 std::string TemplateHash(const PlanContext& context) {
   if (context.in.workload.kind != WorkloadKind::kSelector) {
     return context.pod_template.revision;

@@ -16,9 +16,9 @@ namespace cachewarm::plan {
 
 namespace {
 
-// A pod that is unbound after this long has been tried by the scheduler.
+// By this age, an unbound pod has been tried by the scheduler at least once.
 constexpr Duration kSchedulingGrace = std::chrono::seconds(2);
-// A pod that has not started after this long may wait for a volume.
+// By this age, a pod that has not started may be waiting for a volume.
 constexpr Duration kVolumeGrace = std::chrono::seconds(15);
 
 std::vector<size_t> NodesFor(const PlanContext& context, const LiveKey& key) {
@@ -48,8 +48,8 @@ int64_t CountUnboundPods(const PlanContext& context) {
   return std::max(unbound, context.in.constraints.pods_most - bound);
 }
 
-// Reserves capacity for `pods` pods of the workload on nodes of the target, or with `others` on all
-// other nodes; returns how many did not fit.
+// Reserves capacity for `pods` pods of the workload on nodes of the target, or, if `others` is set,
+// on all other nodes. Returns how many pods did not fit.
 int64_t ReserveForPods(PlanContext& context, int64_t pods, size_t target, bool others) {
   const PodShape& shape = context.pod_template.shape;
   for (size_t i = 0; i < context.nodes.size(); ++i) {
@@ -81,8 +81,8 @@ bool BlocksWorkload(const PlanContext& context, const PodView& job_pod) {
 }
 
 // Returns an unbound pod of the workload that the scheduler has tried; nullptr if there is none.
-// Most such pods preempt the builder; those whose priority class forbids preemption would wait for
-// its end.
+// Most such pods preempt the builder's pod. A pod whose priority class forbids preemption would
+// wait until the build ends.
 const PodView* UnschedulablePod(PlanContext& context) {
   for (const PodView& pod : context.pods) {
     if (IsWorkloadPod(pod) && pod.pod->node.empty() && pod.pod->gates.empty()) {

@@ -13,7 +13,7 @@
 // The capacity that the pod of a builder Job uses, and whether pods of the workload need it.
 namespace cachewarm::plan {
 
-// Time until the pod of a Job is created and the scheduler has tried it once.
+// Time after which the pod of a new Job should exist and the scheduler should have tried it once.
 inline constexpr Duration kJobStartGrace = std::chrono::seconds(5);
 
 // Returns the pod of the Job; nullptr if there is none.
@@ -38,9 +38,10 @@ struct JobNodes {
 
 JobNodes NodesByCapacity(PlanContext& context, const LiveKey& key);
 
-// Returns a pod of the workload that mounts a PersistentVolumeClaim that the Job's pod mounts too,
-// has existed for `grace` without starting, and is not on `job_node`; nullptr if there is none.
-// The operator cannot read the claim's access mode, which may allow a single node or pod.
+// Returns a pod of the workload that may be waiting for a PersistentVolumeClaim because the Job's
+// pod mounts it too; nullptr if there is none. Such a pod has existed for `grace` without starting,
+// and is not on `job_node`. The operator cannot read the access mode of the claim, so it assumes
+// that only one node or pod may use it.
 const PodView* PodWaitingForSharedClaim(PlanContext& context, Duration grace, int job_node);
 
 // Returns the reason why the Job must end before it has compiled; "" if it may continue.

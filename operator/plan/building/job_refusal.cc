@@ -68,8 +68,8 @@ std::string TemplateRefusal(const PlanContext& context) {
   return "";
 }
 
-// Returns why a builder Job could take something from the workload's own pods: they wait for quota,
-// or for a volume that the Job's pod would mount too. Returns "" if they do not.
+// Returns the reason to create no Job if the workload's own pods wait for quota, or for a volume
+// that the Job's pod would mount too; "" if they do not wait.
 std::string PodsRefusal(PlanContext& context) {
   if (context.in.constraints.quota_exceeded) {
     return "no builder Job is created: a pod of the workload waits for quota of the namespace";
@@ -95,8 +95,9 @@ std::string CapacityRefusal(PlanContext& context, const LiveKey& key) {
         jobs_max);
   }
   if (!NodesByCapacity(context, key).has_capacity) {
-    return fmt::format("no node of {}, {} has capacity for a builder Job; waiting",
-                       key.factors.gpu_type, key.factors.cpu_class);
+    return fmt::format(
+        "no node with GPU type {} and CPU class {} has capacity for a builder Job; waiting",
+        key.factors.gpu_type, key.factors.cpu_class);
   }
   return "";
 }

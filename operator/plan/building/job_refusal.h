@@ -5,9 +5,10 @@
 
 namespace cachewarm::plan {
 
-// True if a builder Job for `key` may be created: a copy of the workload's pod has no side effects,
-// a node of the key has a free device that no pod of the workload needs, no quota prevents it, and
-// the cluster's limit of builder Jobs is not reached. Otherwise sets PlanContext::job_refusal.
+// Returns true if a builder Job for `key` may be created; otherwise sets PlanContext::job_refusal.
+// A copy of the workload's pod must have no side effects. A node of the key must have a free device
+// that no pod of the workload needs. Neither a quota nor the cluster's limit of builder Jobs may be
+// exhausted.
 bool MayMakeJob(PlanContext& context, const LiveKey& key);
 
 }  // namespace cachewarm::plan

@@ -43,8 +43,8 @@ std::string TerminationMessage(const PodView* pod, const std::string& job_messag
 }
 
 // True if the Job's pod is a captured builder whose first start is not counted yet. Savings are
-// measured against that start, so the pod must stay until then; DecideStarts() counts it soon after
-// Ready, with or without evidence.
+// measured against that start, so the pod must stay until the start is counted; DecideStarts()
+// counts it soon after Ready, with or without evidence.
 bool AwaitsStartCount(const PlanContext& context, const BuilderJob& job) {
   const auto& builders = context.out.status.builders;
   const bool captured = std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
@@ -59,7 +59,7 @@ void RequestJob(PlanContext& context, const LiveKey& key, const JobNodes& nodes,
                 const BuilderStatus& builder) {
   const auto pod_template = TemplateOfJob(context);
   if (!pod_template.ok()) {
-    return;  // checked before the Job was named; if the template changed since, the build times out
+    return;  // MayMakeJob() checked this before; if the template changed since, the build times out
   }
   render::BuilderJobSpec spec{.warmup = context.in.warmup,
                               .pod_template = *pod_template,
@@ -113,8 +113,8 @@ void MakeJob(PlanContext& context, const LiveKey& key, BuilderStatus& builder) {
   const auto name = [&] {
     return render::BuilderJobName(context.in.warmup.name, key.key, builder.attempt);
   };
-  while (
-      JobExists(context, name())) {  // after a reset of the attempts the last Job may still exist
+  // The attempts may have restarted from 1 while an earlier Job of that name still exists.
+  while (JobExists(context, name())) {
     ++builder.attempt;
   }
   builder.job = name();
@@ -147,9 +147,10 @@ void FollowJob(PlanContext& context, const LiveKey* key, BuilderStatus& builder)
     builder.pod_uid = pod->pod->meta.uid;
     builder.pod_name = pod->pod->meta.name;
     builder.node = pod->pod->node;
-    RecordEvent(context, false, reason::kBuilderElected,
-                fmt::format("Job {} on node {} builds for {}, {} (attempt {})", builder.job,
-                            builder.node, builder.gpu_type, builder.cpu_class, builder.attempt));
+    RecordEvent(
+        context, false, reason::kBuilderElected,
+        fmt::format("Job {} on node {} builds the cache for {}, {} (attempt {})", builder.job,
+                    builder.node, builder.gpu_type, builder.cpu_class, builder.attempt));
     FollowCapture(context, builder);
     return;
   }

@@ -5,8 +5,8 @@
 
 #include "operator/plan/plan_context.h"
 
-// Builder Jobs, for workloads that have no pod to be the builder. Called by builders.cc;
-// job_refusal.h decides whether one may be created.
+// Makes and follows builder Jobs, for workloads that have no pod to be the builder. Called by
+// builders.cc; job_refusal.h decides whether a Job may be created.
 namespace cachewarm::plan {
 
 // True if compile.builder is Job, or is Auto and the workload has no pods.
@@ -20,11 +20,11 @@ std::string JobRevision(const PlanContext& context);
 void MakeJob(PlanContext& context, const LiveKey& key, api::BuilderStatus& builder);
 
 // Fails the build of a Job whose pod occupies a device or quota that a pod of the workload needs
-// and cannot get elsewhere. Returns true if it did.
+// and cannot get elsewhere. Returns true if it failed the build.
 bool EndBlockingJob(PlanContext& context, api::BuilderStatus& builder);
 
-// Updates `builder` from the state of its Job; to be called until the Job's container has started.
-// `key` is null if the image or the nodes of the key are gone: then the build fails.
+// Updates `builder` from the state of its Job; call until the Job's container has started. `key` is
+// null if the image or the nodes of the key are gone; the build then fails.
 void FollowJob(PlanContext& context, const LiveKey* key, api::BuilderStatus& builder);
 
 // Plans the deletion of builder Jobs whose build has ended. The Job of a captured builder stays

@@ -10,8 +10,8 @@ namespace cachewarm::plan {
 
 CaptureHandshake FindCaptureHandshake(const PlanContext& context, const api::BuilderStatus& builder,
                                       const CaptureTarget& target) {
-  // The id includes key and attempt, so that the answer to another attempt or key of the same pod
-  // does not match.
+  // The id includes key and attempt, so that an answer about the same pod but another key or
+  // attempt does not match.
   CaptureHandshake handshake{.pod = FindPod(context, target.pod_uid),
                              .id = fmt::format("{}-{}-{}", target.pod_uid,
                                                fingerprint::Key8(builder.key), builder.attempt)};

@@ -22,7 +22,7 @@ struct CaptureHandshake {
   const PodView* pod = nullptr;
   size_t node_index = 0;
   const NodeState* node = nullptr;
-  const api::CaptureRequest* request = nullptr;  // present in the NodeCache
+  const api::CaptureRequest* request = nullptr;  // the operator's request in the NodeCache
   const api::CaptureStatus* answer = nullptr;    // the agent's answer to `request`
   std::string id;
 };
@@ -35,7 +35,8 @@ api::CaptureRequest MakeCaptureRequest(const PlanContext& context,
                                        const CaptureHandshake& handshake,
                                        const api::BuilderStatus& builder);
 
-// True if the agent has published the capture and the pod was ready by then.
+// True if the agent has published the capture and the first start of the pod (ReadyInGroup) has
+// ended.
 bool IsPushed(const PlanContext& context, const CaptureHandshake& handshake,
               const api::BuilderStatus& builder);
 

@@ -25,8 +25,9 @@ namespace {
 constexpr std::array<std::string_view, 3> kIndexLabels = {
     "batch.kubernetes.io/job-completion-index", "volcano.sh/task-index",
     "training.kubeflow.org/replica-index"};
-// Time, after the settle time, in which the agent of a ready rank must report a capture; otherwise
-// the rank is skipped. A ready rank has compiled as much as the builder had when it was captured.
+// After the settle time, the agent of a ready rank has this long to report a capture; after that
+// the rank is skipped. This is long enough, because a ready rank has already compiled as much as
+// the builder had when it was captured.
 constexpr Duration kSilenceMax = std::chrono::minutes(2);
 
 bool IsDone(const BuilderStatus& builder, const std::string& uid) {
@@ -47,7 +48,7 @@ std::string GroupOfBuilder(const PlanContext& context, const BuilderStatus& buil
   return "";
 }
 
-// Returns when the builder's first start ended; the present time while it is in progress.
+// Returns when the builder's first start ended; `now` while it is in progress.
 WallTime EndOfBuilder(const PlanContext& context, const BuilderStatus& builder) {
   const PodView* pod = FindPod(context, builder.pod_uid);
   const WallTime end = pod == nullptr ? builder.finished_time : ReadyAt(context, *pod);
@@ -60,8 +61,8 @@ bool HasIndex(const api::Pod& pod) {
 }
 
 // Adds the ranks that run to completion. Only pods with an index are ranks: workers of a queue are
-// interchangeable and keep coming. Pods that started after the builder's first start ended belong
-// to a later run.
+// interchangeable, and new ones are created all the time. Skips pods that started after the
+// builder's first start ended, because they belong to a later run.
 void AddIndexedRanks(const PlanContext& context, const BuilderStatus& builder,
                      std::vector<const PodView*>& out) {
   const WallTime end = EndOfBuilder(context, builder);
@@ -76,7 +77,7 @@ void AddIndexedRanks(const PlanContext& context, const BuilderStatus& builder,
 }
 
 // Returns the rank to capture next; nullptr if none is left. A rank whose capture is already
-// requested comes first: one that appears later must not displace it.
+// requested comes first, so that a rank that appears later does not displace it.
 const PodView* NextRank(const PlanContext& context, const BuilderStatus& builder) {
   const std::vector<const PodView*> left = RanksLeft(context, builder);
   if (left.empty() || builder.ranks.size() >= api::kRanksMax) {
@@ -108,14 +109,14 @@ WallTime DeadlineOf(const PlanContext& context, const CaptureHandshake& handshak
                            std::chrono::seconds(compile.settle_seconds) + kSilenceMax);
 }
 
-// Returns the reason why this rank will not be captured; "" while it still may be.
+// Returns the reason why this rank will not be captured; "" while its capture is still possible.
 std::string WhyNotCaptured(PlanContext& context, const CaptureHandshake& handshake,
                            const BuilderStatus& builder) {
   if (handshake.node->cache == nullptr) {
     return "its node has no agent";
   }
   if (!handshake.node->cache->status.node.extends_bundles) {
-    return "the agent on its node is too old to add to a bundle; upgrade it";
+    return "the agent on its node is too old: it cannot add files to a bundle; upgrade the agent";
   }
   const bool failed =
       handshake.answer != nullptr && handshake.answer->state == CaptureState::kFailed;
@@ -125,14 +126,14 @@ std::string WhyNotCaptured(PlanContext& context, const CaptureHandshake& handsha
   const WallTime deadline = DeadlineOf(context, handshake, builder);
   if (context.in.now >= deadline) {
     return handshake.answer == nullptr
-               ? std::string("its agent did not answer")
+               ? std::string("the agent on its node did not answer")
                : fmt::format("the capture did not finish: {}", handshake.answer->message);
   }
   RequeueAt(context, deadline);
   return "";
 }
 
-// True if the rank has no files of its own, so that it adds nothing to the bundle.
+// True if the rank has no files of its own that could be added to the bundle.
 bool HasNothingToAdd(const CaptureStatus& answer) {
   return answer.state == CaptureState::kWaiting && answer.reason == reason::kNothingToCapture;
 }
@@ -148,15 +149,15 @@ void MergeCapture(const CaptureStatus& answer, api::CapturedBundle& captured) {
 void SkipRank(PlanContext& context, const PodView& rank, const std::string& why,
               BuilderStatus& builder) {
   const std::string message =
-      fmt::format("the bundle lacks the cache of pod {} on node {} of the same group: {}",
+      fmt::format("the bundle lacks the cache of pod {} of the same group, on node {}: {}",
                   rank.pod->meta.name, rank.pod->node, why);
   builder.message = TruncateMessage(
       builder.message.empty() ? message : fmt::format("{}; {}", builder.message, message));
   RecordEvent(context, true, reason::kRankNotCaptured, TruncateMessage(message));
 }
 
-// Captures one rank, over several calls. Returns false while the capture is in progress; true once
-// the rank is captured, has nothing to add, or is skipped.
+// Captures one rank; called until the capture has ended. Returns false while the capture is in
+// progress; true once the rank is captured, has nothing to add, or is skipped.
 bool FollowRank(PlanContext& context, const PodView& rank, BuilderStatus& builder) {
   const CaptureHandshake handshake = FindCaptureHandshake(
       context, builder, {.pod_uid = rank.pod->meta.uid, .node = rank.pod->node});

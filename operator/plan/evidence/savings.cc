@@ -48,8 +48,8 @@ std::vector<double> StartSeconds(const std::vector<StartSample>& samples, const 
   return out;
 }
 
-// Returns the median of the accepted cold starts. Only if there are none, uses builders' starts,
-// which a seed or a capture may have slowed down.
+// Returns the median of the accepted cold starts. Uses builders' starts only if there are none,
+// because a capture may have slowed a builder down.
 template <typename Accept>
 double ColdMedian(const std::vector<StartSample>& samples, const Accept& accept) {
   const auto cold = StartSeconds(samples, [&](const StartSample& each) {

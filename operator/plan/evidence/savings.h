@@ -6,7 +6,7 @@
 
 #include "lib/api/cache_warmup.h"
 
-// The benefit of the cache, computed from the starts in status.starts alone. Pure arithmetic.
+// Computes the time that the cache saved from status.starts. Pure.
 namespace cachewarm::plan {
 
 // Returns the net seconds that `sample` saved compared with a cold start of its GPU type:
@@ -14,9 +14,9 @@ namespace cachewarm::plan {
 //   miss, inert           the same, at most 0: an unused cache saves nothing
 //   cold, unknown         − hold
 //   builder               0
-// The cold median is that of cold starts, or of builders if there were none. The compile span is
-// the longest one measured for its key in a builder or cold pod, else the compile seconds recorded
-// in the bundle. Without any cold start only the hold is counted.
+// The cold median is the median of cold starts; if there were none, of builders' starts. The
+// compile span is the longest one measured for the sample's key in a builder or cold pod, else the
+// compile seconds recorded in the bundle. If there is no cold median, the result is −hold.
 double NetSavedSeconds(const api::WarmupStatus& status, const api::StartSample& sample);
 
 // Selects the measured starts to compare with.
@@ -25,22 +25,23 @@ struct StartKind {
   std::string gpu_type;
 };
 
-// Returns the median seconds of cold starts of this key, else of this GPU type; of builders if
-// there were no others; 0 if none was measured.
+// Returns the median seconds of cold starts with this key; if there are none, with this GPU type; 0
+// if none was measured. Builders' starts are used only if there are no other cold starts.
 double ColdSeconds(const api::Starts& starts, const StartKind& kind);
-// Returns the median seconds of starts with a hit, of this key, else of this GPU type; 0 if none
-// was measured.
+// Returns the median seconds of hits with this key; if there are none, with this GPU type; 0 if
+// none was measured.
 double WarmSeconds(const api::Starts& starts, const StartKind& kind);
 
-// Adds the sample to `counts` and to `recent` (64 entries, of which the newest 16 cold ones stay
-// longest), and updates medians and sums.
+// Adds the sample to `counts` and `recent`, and updates medians and sums. `recent` keeps 64
+// samples, among them the newest 16 cold starts.
 void AddSample(api::Starts& starts, const api::StartSample& sample);
 
 // Returns the JSON object of annotation kStartAnnotation. `skip_reason` is the reason why the pod
 // did not get the cache, "" if it did.
 std::string DescribeSample(const api::StartSample& sample, std::string_view skip_reason);
 
-// Returns "97%": hits ÷ all first starts of injected pods, without builders and unknown ones.
+// Returns the share of hits among the counted starts, such as "97%"; "" if there are none. Ignores
+// starts of builders and unknown results.
 std::string HitRate(const api::StartCounts& counts);
 
 }  // namespace cachewarm::plan

@@ -70,8 +70,8 @@ std::vector<Entry> SortedEntries(const std::map<size_t, std::vector<Entry>>& all
   return out;
 }
 
-// Truncates `own` to the space that the other warmups leave: all warmups share the lists of one
-// NodeCache, and the API server rejects an apply beyond the schema's limit as a whole.
+// Truncates `own` so that the list fits into the schema's limit. All warmups share the lists of one
+// NodeCache, and the API server rejects an apply as a whole if a list becomes too long.
 template <typename Entry>
 void LimitEntries(std::vector<Entry>& own, const std::vector<Entry>& all, size_t limit,
                   const std::string& uid) {

@@ -24,8 +24,8 @@ bool Contains(const std::vector<api::WantedBundle>& bundles, const Digest& diges
 // Returns this warmup's entry in the NodeCache; nullptr if there is none.
 const api::WantedWarmup* PresentEntry(const PlanContext& context, const NodeState& node);
 
-// True if this warmup cannot use the node: its NodeCache has no entry of this warmup and already
-// the maximum number of entries of other warmups.
+// True if this warmup cannot use the node: it has no entry in the NodeCache, and other warmups
+// already have the maximum number of entries.
 bool IsFull(const PlanContext& context, const NodeState& node);
 
 // True if the node lacks `digest` and its NodeCache does not list it yet.

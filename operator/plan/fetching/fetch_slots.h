@@ -12,8 +12,8 @@
 // a cluster at once serves none of them in time. At most Settings::fetch_nodes_max nodes have a
 // slot, over all warmups. Nodes that pods wait for come first, and a quarter of the slots is
 // reserved for them. All state is read from NodeCaches, so that a new leader of the operator
-// continues with the same slots. Two warmups planned at the same moment do not see each other's
-// slots, so together they may exceed the limit.
+// continues with the same slots. If two warmups are planned at the same moment, neither sees the
+// slots of the other, so together they may exceed the limit.
 namespace cachewarm::plan {
 
 struct FetchSlots {
@@ -29,14 +29,15 @@ struct FetchSlots {
 // probe of a new agent passes later than its first report.
 bool IsLive(const NodeView& view, WallTime now);
 
-// True while the node holds a fetch slot for `wanted`, its entry for one warmup: the entry lists
-// bundles that are neither active nor permanently failed there (store errors are not permanent),
-// and the slot has not expired. A slot lasts two minutes plus one second per MiB.
+// True while the node holds a fetch slot for `wanted`, the entry of one warmup in its NodeCache.
+// The node holds the slot while three conditions are met: a bundle of the entry is neither active
+// nor permanently failed there (a store error is not permanent), the agent is live, and the slot
+// has not expired. A slot lasts two minutes plus one second per MiB to fetch.
 bool IsFetching(const NodeView& view, const api::WantedWarmup& wanted, WallTime now);
 
-// Returns how urgently pods need each node to be warm: kFetchPriorityHeld for as many nodes as
-// there are unbound pods, preferring nodes that are warm or fetching, and kFetchPriorityBound for
-// every node with a bound pod that has not started.
+// Returns how urgently pods need each node to be warm. Every node with a bound pod that has not
+// started gets kFetchPriorityBound. As many nodes as there are unbound pods get kFetchPriorityHeld;
+// warm and fetching nodes are chosen first.
 std::vector<int> NeedsOf(const PlanContext& context);
 
 // Assigns the free slots to `to_fetch`, indices into PlanContext::nodes of nodes that lack a wanted

@@ -10,7 +10,7 @@ namespace cachewarm::plan {
 
 namespace {
 
-// Adds a prepared node with capacity to the list of `out` that its state belongs to.
+// Adds a prepared node with capacity to the list of `out` for its state.
 void Classify(const PlanContext& context, const WaitEstimator& estimator, const PodFactors& factors,
               size_t index, CandidateNodes& out) {
   const NodeState& node = context.nodes[index];
@@ -50,7 +50,9 @@ CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimato
   for (size_t i = 0; i < context.nodes.size(); ++i) {
     const NodeState& node = context.nodes[i];
     if (!node.prepared && HasStartupTaintFor(shape, *node.view->node)) {
-      continue;  // keeping the pod off this fresh node would require an additional node
+      // Do not exclude this new node: its taint keeps the pod off until it is prepared, and an
+      // exclusion would require an additional node.
+      continue;
     }
     if (node.possible && node.ready && !node.prepared) {
       out.unusable.push_back(i);

@@ -15,7 +15,7 @@ namespace cachewarm::plan {
 
 struct WarmingNode {
   size_t node = 0;
-  std::optional<Forecast> forecast;  // nullopt: it will be warm at an unknown time
+  std::optional<Forecast> forecast;  // nullopt: the time is unknown
 };
 
 // Indices into PlanContext::nodes. All nodes but the unusable ones have capacity for the pod.
@@ -33,8 +33,8 @@ struct CandidateNodes {
 CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimator& estimator,
                                   const PodShape& shape, const PodFactors& factors);
 
-// Caches the candidate nodes per shape and factors, and drops nodes that have been filled by
-// reservations.
+// Caches the candidate nodes per shape and factors. Drops nodes whose capacity has been reserved
+// since.
 class CandidateNodesCache {
  public:
   CandidateNodesCache(const PlanContext& context, const WaitEstimator& estimator)

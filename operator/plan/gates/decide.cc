@@ -59,8 +59,8 @@ std::vector<size_t> PreferWarm(const CandidateNodes& candidates) {
   return all_warm ? std::vector<size_t>() : candidates.warm;
 }
 
-// True if the release keeps the pod off unusable nodes. It does not if that would leave the pod no
-// node or no capacity: a rollout could wait forever beside an idle node.
+// True if the release excludes the nodes without a usable directory. False if the pod would then
+// have no node or no capacity, because a rollout could wait forever beside an idle node.
 bool ExcludesUnusable(const PlanContext& context, const CandidateNodes& candidates,
                       const PodShape& shape) {
   const bool elsewhere =
@@ -73,15 +73,15 @@ bool ExcludesUnusable(const PlanContext& context, const CandidateNodes& candidat
          }));
 }
 
-// Returns how many hostnames each of `pods` releases may exclude, so that the number in one plan is
-// bounded.
+// Returns how many hostnames each of `pods` releases may exclude. This bounds their number in one
+// plan.
 size_t ExcludedMax(size_t pods) {
   return std::clamp(kExcludedHostnamesMax / std::max<size_t>(pods, 1), render::kPreferredMax,
                     render::kRequiredMax);
 }
 
-// Reserves capacity for a pod that stays held. Pods that then fit nowhere are released, so that the
-// autoscaler, which ignores gated pods, sees them.
+// Reserves capacity for a pod that stays held. Later pods that then fit nowhere are released,
+// because an autoscaler adds nodes only for pods without gates.
 void ReserveForHeldPod(PlanContext& context, const CandidateNodes& candidates,
                        const PodShape& shape) {
   if (!candidates.warming.empty()) {
@@ -155,7 +155,7 @@ std::optional<ReleaseDecision> DecideRelease(GateContext& gate, size_t index, Wa
     return ReleaseDecision{reason::kReleasedHoldingDisabled, PreferWarm(candidates)};
   }
   if (const std::string_view never = WhyNeverHeld(context, *pod.pod); !never.empty()) {
-    // The owner of the other gate may already have decided the placement.
+    // Add no preference: the owner of the other gate may already have decided the placement.
     const bool other = never == reason::kReleasedOtherGate;
     return ReleaseDecision{never, other ? std::vector<size_t>() : PreferWarm(candidates)};
   }
@@ -252,8 +252,8 @@ void PutBuildersFirst(std::vector<GateRelease>& releases) {
   });
 }
 
-// Reserves capacity for pods that were released earlier and are still unbound. All of them are
-// treated as pods of the template, so that a node that is full for one is skipped for the rest.
+// Reserves capacity for pods that were released earlier and are still unbound. Treats all of them
+// as pods of the template, so that a node without capacity for one pod can be skipped for the rest.
 void ReserveForUnbound(PlanContext& context) {
   const PodShape& shape = context.pod_template.shape;
   size_t node = 0;

@@ -10,7 +10,7 @@
 // Groups of pods that run together or not at all. Pure.
 namespace cachewarm::plan {
 
-// Wraps a PodTemplateSpec, or the object of a pod, as the pod that the functions below take.
+// Converts a PodTemplateSpec, or the JSON of a pod, to the pod that the functions below take.
 api::Pod AsPod(std::shared_ptr<const codec::Json> pod_template);
 
 // Returns the name of a pod's group, from the labels and annotations of LeaderWorkerSet, JobSet,
@@ -18,15 +18,15 @@ api::Pod AsPod(std::shared_ptr<const codec::Json> pod_template);
 // none. Two pods of one namespace are in the same group if their names are equal.
 std::string GroupOf(const api::Pod& pod);
 
-// True if the pod belongs to a gang of an unsupported kind: neither the number of its members nor
-// the scheduler's reaction to a held member is known.
+// True if the pod belongs to a gang (pods that are scheduled all together) of an unsupported kind.
+// Neither the number of its members nor the scheduler's reaction to a held member is known.
 bool IsOfUnknownGang(const api::Pod& pod);
 
 // True if the pod has a scheduling gate other than cachewarm's, for example Kueue's.
 bool HasOtherGate(const api::Pod& pod);
 
-// True if Kueue decides, or has decided, when the pod may start. An admitted pod has quota and no
-// gate of Kueue any more; then only its labels or annotations show that Kueue manages it.
+// True if Kueue decides, or has decided, when the pod may start. Kueue removes its gate from a pod
+// that it admits; after that, only labels or annotations show that Kueue manages the pod.
 bool IsOfKueue(const api::Pod& pod);
 
 }  // namespace cachewarm::plan

@@ -12,7 +12,8 @@ namespace cachewarm::plan {
 namespace {
 
 constexpr Duration kRolloutGap = std::chrono::minutes(10);
-constexpr int kStartsLeft = 2;  // time reserved for starting, in median cold starts
+// Time reserved for starting after a hold, as a multiple of the median cold start.
+constexpr int kStartsLeft = 2;
 
 // True if the pod uses the hold budget of its rollout. A pod that was released at once, such as a
 // builder, does not.

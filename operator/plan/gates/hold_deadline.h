@@ -17,7 +17,7 @@
 // deadlines. Pure.
 namespace cachewarm::plan {
 
-// A shorter hold is neither reported nor counted.
+// Shorter holds are neither reported nor counted.
 inline constexpr Duration kUnreportedHoldMax = std::chrono::seconds(2);
 
 // Returns the longest hold: spec.gate.maxHoldSeconds, at most half of the Deployment's
@@ -32,9 +32,9 @@ class HoldDeadlines {
   // Takes the pods of one warmup, in any order.
   HoldDeadlines(const std::vector<std::shared_ptr<const api::Pod>>& pods, Duration longest);
 
-  // Returns the time at which `pod` must be released; counted from its own creation if it is not
-  // among the constructor's pods. Never later than the deadline in the pod's own annotation, which
-  // remains when the pod that began the budget is gone.
+  // Returns the time at which `pod` must be released. It is counted from the pod's own creation if
+  // the constructor did not get the pod. It is never later than the deadline in the pod's
+  // annotation, which remains when the pod that began the budget is deleted.
   WallTime DeadlineOf(const api::Pod& pod) const;
 
  private:

@@ -16,8 +16,7 @@ namespace reason = api::reason;
 
 namespace {
 
-// Returns why pods of this template are never held, as far as the template alone shows it; "" if it
-// shows no reason.
+// Returns the reason why pods are never held, if the template alone shows one; else "".
 std::string_view NeverHeldByTemplate(const TemplateView& view) {
   if (view.pod_template == nullptr) {
     return "";

@@ -25,18 +25,19 @@ struct HoldCost {
 
 class WaitEstimator {
  public:
-  // `context` must outlive it.
+  // `context` must outlive this object.
   explicit WaitEstimator(const PlanContext& context);
 
-  // Forecasts when the bundle of the running build of `key` reaches nodes; nullopt without a build,
-  // or if no comparable start was measured and the builder is not ready yet.
+  // Forecasts when nodes have the bundle that is being built for `key`. Returns nullopt if no build
+  // is running, or if the builder is not ready yet and no comparable start was measured.
   std::optional<Forecast> ForecastBuild(const LiveKey& key) const;
   // Forecasts when `node` has `bundle` active. Takes the fetch rate from the agent's progress, else
-  // from other fetches of this warmup, else a default; adds the fetch slots before the node's own.
+  // from other fetches of this warmup, else a default. Adds the time that the node waits for a
+  // fetch slot.
   Forecast ForecastFetch(const NodeState& node, const api::BundleStatus& bundle) const;
   // Returns by how much a warm start of `key` is shorter than a cold one. Without a measured warm
-  // start, 30 s, but at most a cold start. 0 if starts showed that the engine does not use the
-  // bundle.
+  // start, returns 30 s, but no more than a cold start takes. Returns 0 if starts showed that the
+  // engine does not use the bundle.
   Duration GainOf(const LiveKey& key) const;
 
  private:
@@ -46,8 +47,8 @@ class WaitEstimator {
   double median_rate_ = 0;  // bytes per second
 };
 
-// Returns the time left until the node is warm. A node that is late is expected to take as long
-// again as it is late.
+// Returns the time left until the node is warm. An overdue node is expected to need as much more
+// time as it is overdue.
 Duration RemainingTime(const Forecast& forecast, WallTime now);
 
 // True if the time already held plus the time left is less than the gain, and the wait ends before

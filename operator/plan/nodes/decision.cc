@@ -27,8 +27,8 @@ const NodeReadiness* Find(const std::vector<NodeReadiness>& readiness, Readiness
   return found == readiness.end() ? nullptr : &*found;
 }
 
-// Returns the node's condition. It is Unknown without facts from an agent, because labels and
-// devices that pods select by may then still be added.
+// Returns the node's condition. The condition is Unknown until an agent has reported the node's
+// facts, because labels and devices may still be added until then.
 api::NodeCondition EvaluateCondition(const NodeObservation& observation) {
   if (observation.readiness.empty()) {
     return {.status = "True",

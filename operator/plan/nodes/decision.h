@@ -31,9 +31,9 @@ struct NodeDecision {
   std::optional<Duration> requeue_after;  // nullopt: wait for a change
 };
 
-// Returns when the startup taints of a Ready node are removed, warm or not. The node's clock is not
-// trusted: a Ready transition before the node's creation or after `now` counts as one at the
-// creation.
+// Returns when the startup taints of a Ready node are removed, warm or not. The node's clock may be
+// wrong: if the Ready transition is before the node's creation or after `now`, the creation time is
+// used instead.
 WallTime WarmingDeadline(const api::Node& node, WallTime now);
 
 // Returns the decision for one node. Pure and total. Fails open: a Ready node loses its startup

@@ -17,8 +17,8 @@ namespace {
 
 namespace reason = api::reason;
 
-// True if the warmup is refused for a reason that no node can change, so that it puts nothing on
-// any node.
+// True if the warmup is refused for a reason that does not depend on nodes, so that it needs
+// nothing on any node.
 bool IsOut(const api::CacheWarmup& warmup) {
   static constexpr std::string_view kReasons[] = {
       reason::kInvalidSpec,           reason::kWorkloadNotFound,

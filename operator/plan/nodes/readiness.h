@@ -11,7 +11,7 @@ namespace cachewarm::plan {
 enum class ReadinessState {
   kNone,     // the warmup is inactive, or its pods cannot be scheduled there
   kWarming,  // directory or bundles are in progress, or devices may still be registered
-  kFailed,   // a bundle failed permanently there, not because of the store
+  kFailed,   // a bundle failed permanently there (not on a store error), or the NodeCache is full
   kWarm,     // directory prepared, every desired bundle is active
 };
 
@@ -21,7 +21,7 @@ struct NodeReadiness {
 };
 
 // Evaluates one warmup on one node. `snapshot.nodes` contains only that node. `snapshot.pods` may
-// be empty, except for a warmup with a selector, whose template is learnt from them.
+// be empty, except for a warmup with a selector, whose pod template is read from them.
 NodeReadiness EvaluateReadiness(const Snapshot& snapshot);
 
 }  // namespace cachewarm::plan

@@ -8,14 +8,15 @@
 
 namespace cachewarm::plan {
 
-// Returns the requests that the scheduler counts for one pod: the sum of containers and restartable
-// init containers, at least the largest other init container, plus overhead; "pods": 1. A limit
-// replaces a missing request. Unreadable quantities count as 0.
+// Returns the requests that the scheduler counts for one pod. For each resource this is the sum
+// over containers and restartable init containers, or the largest other init container if that
+// requests more, plus the overhead. "pods" is 1. A limit replaces a missing request. Unreadable
+// quantities count as 0.
 Resources RequestsOf(const codec::Json& pod_spec);
 
 // Returns the number of accelerators that one container requests, summed over all kinds. If it
 // requests none as resources, each of its ResourceClaims (dynamic resource allocation) counts as
-// one: the pod does not show the kind and number of devices behind a claim.
+// one accelerator, because the pod does not show the kind and number of devices behind a claim.
 int AcceleratorsOf(const codec::Json& container);
 
 }  // namespace cachewarm::plan

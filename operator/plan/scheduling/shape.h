@@ -27,10 +27,10 @@ struct SelectorTerm {
 };
 
 struct Toleration {
-  std::string key;  // empty with Exists: every taint
+  std::string key;  // empty with op Exists: tolerates every taint
   std::string op;   // Equal, Exists
   std::string value;
-  std::string effect;  // empty: every effect
+  std::string effect;  // empty: tolerates every effect
 };
 
 struct PodShape {
@@ -46,17 +46,18 @@ PodShape ShapeOf(const codec::Json& pod_spec);
 // True if node selector and required affinity allow the node.
 bool Selects(const PodShape& shape, const api::Node& node);
 
-// The taints of a node that are considered.
+// Selects the taints of a node that Tolerates() considers. A cordon (spec.unschedulable) counts as
+// a taint unless kPersistent is selected.
 enum class Taints {
-  // All but transient ones (node.kubernetes.io/…, startup taints).
+  // All but transient taints (node.kubernetes.io/…, startup taints).
   kPersistent,
-  // All but cachewarm's startup taints, which are removed when the node is warm; also cordons.
+  // All but cachewarm's startup taints, which are removed when the node is warm.
   kExceptStartup,
-  // All, also cordons.
+  // All taints.
   kAll,
 };
 
-// True if the considered NoSchedule and NoExecute taints are tolerated.
+// True if pods of this shape tolerate the considered NoSchedule and NoExecute taints.
 bool Tolerates(const PodShape& shape, const api::Node& node, Taints taints);
 
 // True if `have` covers every request. A resource missing from `have` counts as unlimited for cpu,
