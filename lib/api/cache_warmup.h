@@ -71,7 +71,7 @@ struct CompileSpec {
 };
 
 // Auto: holds pods while the expected wait is shorter than the time that a warm start saves. Hold:
-// holds pods until their nodes are warm. Never: holds no pod.
+// holds pods until a node is warm. Never: holds no pod.
 enum class GateMode { kAuto, kHold, kNever };
 
 struct GateSpec {
@@ -113,7 +113,7 @@ struct Injection {
 
 // One published bundle and the number of nodes that have it.
 struct BundleStatus {
-  std::string key;  // 64 hex
+  std::string key;  // 64 hex digits
   std::string gpu_type;
   std::string cpu_class;
   std::string image;  // as written in the pod template

@@ -11,7 +11,7 @@
 
 namespace cachewarm::fs {
 
-// Limits of a walk, above which it fails with RESOURCE_EXHAUSTED.
+// Limits of a walk. A walk that exceeds them fails with RESOURCE_EXHAUSTED.
 struct WalkLimits {
   int64_t entries_max = 1'000'000;
   int depth_max = 64;

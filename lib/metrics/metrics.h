@@ -15,7 +15,7 @@ namespace cachewarm::metrics {
 using LabelValues = std::vector<std::string>;
 
 struct MetricSpec {
-  // Must match cachewarm_[a-z_]+. Counters end with _total (or _seconds_total, _bytes_total),
+  // Must match cachewarm_[a-z0-9_]*. Counters end with _total (or _seconds_total, _bytes_total),
   // histograms with _seconds or _bytes.
   std::string name;
   std::string help;

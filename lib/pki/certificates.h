@@ -29,7 +29,8 @@ struct Validity {
 absl::StatusOr<KeyPair> MakeAuthority(const std::string& name, const Validity& validity);
 
 // Issues a serving certificate for `dns_names`, signed by `authority`. The common name is the first
-// 64 bytes of the first name. INVALID_ARGUMENT if the authority cannot be read.
+// 64 bytes of the first name. INVALID_ARGUMENT if the authority cannot be parsed or `dns_names` is
+// empty.
 absl::StatusOr<KeyPair> IssueServing(const KeyPair& authority,
                                      const std::vector<std::string>& dns_names,
                                      const Validity& validity);

@@ -34,13 +34,13 @@ std::optional<std::string> Environment(const std::string& name);
 
 // Returns the sources of settings: arguments of main, Environment(), the host name and files.
 // Errors of the file reader name the path: INVALID_ARGUMENT for a file of more than 1 MiB,
-// NOT_FOUND for one that cannot be read.
+// NOT_FOUND for a missing file.
 settings::Sources SettingSources(int argc, char** argv, const std::string& version);
 
 // Default time limit between a signal and the end of the process.
 inline constexpr std::chrono::milliseconds kStopWithin{1800};
 // Returns the time limit; called once, when the signal arrives. A program that drains a server adds
-// the time for that.
+// its drain delay.
 using StopLimit = std::function<std::chrono::milliseconds()>;
 // Runs `work` on its own thread and returns its status. The first of `signals` (from
 // BlockSignals()) requests a stop of `work`. If `work` has not returned when `limit` has passed,

@@ -36,8 +36,8 @@ class Client {
 
   // Runs one watch and calls `on_event` on the calling thread for each event, in order. Returns OK
   // when the server ended the watch regularly (its timeout). Errors: OUT_OF_RANGE if the server no
-  // longer has the resource version: list again; an error of `on_event`; DEADLINE_EXCEEDED for a
-  // silent connection.
+  // longer has the resource version (list again); DEADLINE_EXCEEDED if no bytes arrive for too
+  // long; the error of `on_event`.
   virtual absl::Status Watch(const Request& request, const WatchEventHandler& on_event,
                              std::stop_token stop) = 0;
 };

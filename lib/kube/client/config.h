@@ -17,9 +17,9 @@ struct ClusterConfig {
   http::TlsOptions tls;
 };
 
-// Reads the environment of a pod: KUBERNETES_SERVICE_HOST and _PORT from `environment`; token, CA
-// and namespace from `account_dir`. Outside of a pod: FAILED_PRECONDITION, which names the missing
-// variable or file.
+// Arguments of InClusterConfig(), which returns the configuration inside a pod: the address from
+// KUBERNETES_SERVICE_HOST and _PORT; token, CA and namespace from `account_dir`. Outside of a pod:
+// FAILED_PRECONDITION, which names the missing variable or file.
 struct PodEnvironment {
   std::string service_host;
   std::string service_port;

@@ -120,7 +120,7 @@ class HttpClient final : public Client {
     return {.bytes_max = options_.response_bytes_max, .prune = true};
   }
 
-  // A truncated or malformed response counts as no response.
+  // Treats a truncated or malformed response like a missing response (UNAVAILABLE).
   static absl::StatusOr<Json> RequireJson(const Request& request, absl::StatusOr<Json> body) {
     if (body.ok()) {
       return body;

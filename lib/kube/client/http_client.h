@@ -18,7 +18,7 @@ struct RequestReport {
   std::string verb;
   std::string resource;
   int http_code = 0;  // 0: there was no response
-  Duration took{0};   // of a watch: until its response headers arrived
+  Duration took{0};   // for a watch: until the response headers arrived
 };
 
 struct HttpClientOptions {
@@ -27,7 +27,7 @@ struct HttpClientOptions {
   // A watch ends if no byte arrives for this long. Servers send bookmarks about once a minute, but
   // do not guarantee them.
   Duration watch_timeout{120'000};
-  int tries = 4;  // attempts of one idempotent Do()
+  int tries = 4;  // attempts per idempotent request of Do()
   // Limit of a response, larger than any single object (watch_event.h). If a list does not fit, the
   // Watcher requests fewer items per page (watcher.h).
   size_t response_bytes_max = 16U << 20U;

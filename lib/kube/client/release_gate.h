@@ -13,7 +13,7 @@ namespace cachewarm::kube {
 
 struct GatePatch {
   const api::Pod& pod;
-  const codec::Json& operations;  // those of api::gate::ReleasePatch(), and possibly more
+  const codec::Json& operations;  // from api::gate::ReleasePatch(); more may be added
   std::string_view manager;       // field manager
 };
 

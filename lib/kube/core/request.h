@@ -10,8 +10,8 @@
 
 namespace cachewarm::kube {
 
-// One call of the Kubernetes API as plain values: built here, sent by kube::Client. The builders do
-// no I/O and never fail; the server validates.
+// One call of the Kubernetes API as plain values; kube::Client sends it. The functions below build
+// requests. They do no I/O and never fail, because the server validates.
 struct Request {
   std::string verb;          // "list", "apply", ...; for metrics and messages
   std::string resource;      // "pods" or "pods/status"
@@ -29,7 +29,7 @@ struct ListOptions {
   std::string field_selector;
   int limit = 500;  // items per page; 0: all at once
   std::string continue_token;
-  std::string resource_version;  // "0": the version that the server has cached
+  std::string resource_version;  // "0": any version in the server's cache
 };
 Request List(const Resource& resource, const ListOptions& options);
 

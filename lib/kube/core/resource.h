@@ -7,7 +7,7 @@
 
 namespace cachewarm::kube {
 
-// One kind of object as the API server addresses it. The views refer to literals.
+// One kind of object as the API server addresses it. The string views refer to literals.
 struct Resource {
   std::string_view group;  // empty: the core group
   std::string_view version;

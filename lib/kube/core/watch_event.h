@@ -24,14 +24,14 @@ using WatchEventHandler = std::function<absl::Status(WatchEvent)>;
 // Splits the byte stream of a watch into events. Not thread-safe.
 class WatchDecoder {
  public:
-  // A line longer than `line_bytes_max` is RESOURCE_EXHAUSTED. The default fits every object: etcd
-  // stores at most 1.5 MiB, each byte of which may take six bytes in JSON ("<" is written as
-  // \u003c).
+  // Feed() returns RESOURCE_EXHAUSTED for a line longer than `line_bytes_max`. The default fits
+  // every object: etcd stores at most 1.5 MiB, and a byte takes at most six bytes in JSON ("<" is
+  // written as \u003c).
   explicit WatchDecoder(WatchEventHandler on_event, size_t line_bytes_max = 16U << 20U);
 
-  // Decodes bytes, split anywhere, and calls `on_event` for every complete line. Returns the error
-  // of the handler, INVALID_ARGUMENT for a malformed line, or ToStatus() of an ERROR event
-  // (OUT_OF_RANGE: list again). Ignores bytes after an error.
+  // Decodes bytes, which may be split anywhere, and calls `on_event` for every complete line.
+  // Returns the error of the handler, INVALID_ARGUMENT for a malformed line, or ToStatus() of an
+  // ERROR event (OUT_OF_RANGE: list again). Ignores bytes after an error.
   absl::Status Feed(std::string_view bytes);
   // Ends the stream: UNAVAILABLE if it ended within a line.
   absl::Status Finish();

@@ -23,8 +23,8 @@ struct WatcherAction {
   Duration delay{0};
 };
 
-// List and watch as a state machine without I/O: Empty → Listing → Watching.
-//  - If a list fails, it starts again and its pages are discarded (IsFirstPage() returns true).
+// Implements list and watch as a state machine without I/O: Empty → Listing → Watching.
+//  - After a failed list it starts a new list; the caller discards the pages (IsFirstPage()).
 //  - A page over the local limit (RESOURCE_EXHAUSTED without a 429) is requested again at once with
 //    an eighth of the items. One item always fits, because servers limit objects to 1.5 MiB, so no
 //    tenant can block a list with many large objects. Each received page doubles the number again.
@@ -32,7 +32,7 @@ struct WatcherAction {
 //  - After a watch that ended regularly or was cut off it watches again from the last version.
 //  - INVALID_ARGUMENT from a watch means undecodable events: it lists again, with backoff.
 //  - A watch that ends at once without an event counts as a failure.
-//  - Backoff after failures: 0.8 s × 2 up to 30 s, reset after 120 s without failure.
+//  - The backoff after failures grows from 0.8 s to 30 s and is reset after 120 s without failure.
 // Not thread-safe.
 class Watcher {
  public:

@@ -40,7 +40,7 @@ absl::StatusOr<Presence> LookUp(Client& client, const Resource& resource, bool m
   if (absl::IsPermissionDenied(tried)) {
     return Presence::kForbidden;
   }
-  // Discovery may list a kind a moment before its endpoint exists.
+  // Not served yet: discovery may list a kind a moment before its endpoint exists.
   if (absl::IsNotFound(tried)) {
     return Presence::kAbsent;
   }

@@ -24,8 +24,8 @@ struct ReflectorOptions {
   std::string field_selector;
   int page_items = 500;          // a whole page is in memory as text: use fewer for large objects
   Duration backoff_max{30'000};  // longest backoff while the server fails
-  // Removes the members of an object that are not needed, before it is stored. managedFields are
-  // already removed.
+  // Called for each object before it is stored: removes members that are not needed. managedFields
+  // are already removed.
   std::function<void(codec::Json&)> project;
   Store::IndexFunction index;
   std::shared_ptr<codec::PackTable> table;  // passed to the Store
@@ -49,8 +49,8 @@ class Reflector {
   Reflector(const Runtime& runtime, ReflectorOptions options);
 
   // Adds a handler; call before Run(). The handler is called on the thread of Run() after the store
-  // changed, in the order of the changes, and must not block. Objects that a new list shows
-  // unchanged are not reported.
+  // changed, in the order of the changes, and must not block. After a new list, unchanged objects
+  // are not reported.
   void OnChange(Handler handler);
 
   // Runs until `stop` is requested; returns within 1 s of that.

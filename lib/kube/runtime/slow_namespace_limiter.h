@@ -21,7 +21,7 @@ namespace cachewarm::kube {
 class SlowNamespaceLimiter {
  public:
   struct SlowPatches {
-    size_t at_once;  // of all slow namespaces together
+    size_t at_once;  // patches of all slow namespaces together
     Duration limit;  // time after which a patch is cancelled
   };
 

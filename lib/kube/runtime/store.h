@@ -49,12 +49,12 @@ class CachedObject {
 
  private:
   codec::Packed packed_;
-  std::string_view ns_;  // view into packed_, like all names below
+  std::string_view ns_;  // ns_ and name_ are views into packed_
   std::string_view name_;
 };
 using CachedObjectPtr = std::shared_ptr<const CachedObject>;
 
-// Orders and finds objects by namespace and name, so that the name is stored once.
+// Orders and finds objects by their own namespace and name, so that no copies are needed as keys.
 struct ByName {
   using is_transparent = void;
   using Name = std::pair<std::string_view, std::string_view>;

@@ -11,8 +11,8 @@
 namespace cachewarm::gpu {
 namespace {
 
-// The functions of NVML by their versioned symbols: nvml.h maps the plain names by macros, which
-// dlsym does not see.
+// Pointers to the functions of NVML, found by their versioned names: nvml.h maps the plain names to
+// these by macros, which do not affect dlsym.
 struct Nvml {
   decltype(nvmlInit_v2)* init = nullptr;
   decltype(nvmlShutdown)* shutdown = nullptr;

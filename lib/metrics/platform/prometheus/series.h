@@ -16,7 +16,7 @@
 // For use inside lib/metrics/platform/prometheus only.
 namespace cachewarm::metrics {
 
-// The series of one metric. Finds or creates the series of a combination of label values, up to
+// The series of one metric. Finds or creates one series per combination of label values, at most
 // series_max of the spec. `Metric` is prometheus::Counter, Gauge or Histogram. Thread-safe.
 template <typename Metric>
 class Series {
