@@ -43,7 +43,7 @@ struct Metrics {
   metrics::Gauge& build_info;  // always 1; label version
 };
 
-// Adds `call` to the store_* metrics; the callback of bundle::MeteredStore.
+// Adds `call` to the store_* metrics. Used as the callback of bundle::MeteredStore.
 void CountStoreCall(Metrics& metrics, const bundle::StoreCall& call);
 
 }  // namespace cachewarm::agent

@@ -6,8 +6,8 @@
 
 namespace cachewarm::agent {
 
-// Result of one pod start, derived from the file events in its tree.
-// docs/design/0003-file-events.md measures the events:
+// Result of one pod start, derived from the file events in its tree
+// (docs/design/0003-file-events.md has the measurements):
 //   unknown   the record is incomplete
 //   hit       entries read, none compiled         partial   some read, some compiled
 //   miss      compiled, none read                 inert     no entry read, nothing compiled

@@ -43,7 +43,8 @@ class EventLog {
     FileEventType type = FileEventType::kOpened;
   };
 
-  // Returns the number of `path`; -1 above the limit of paths.
+  // Returns the number that stands for `path`, a new one if necessary; -1 if the limit of paths is
+  // reached.
   int64_t Intern(const std::string& path);
   void DropBefore(WallTime time);
   void DropOldestHalf();

@@ -26,7 +26,7 @@ class OwnReadScopes {
 
   // Begins a scope. The scope may outlive this object; it then has no effect.
   OwnReads Begin(std::string_view generation);
-  // Returns true, once, if the agent itself raised this event.
+  // Returns true if a read by the agent raised this event. Each expected event matches only once.
   bool Consume(std::string_view generation, const FileEvent& event);
 
   // Returns the scopes that have ended. Pass them to Forget() once all events queued before this

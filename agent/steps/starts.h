@@ -19,7 +19,8 @@ class Starts {
   // `tables` must outlive this object and be updated with the same spec as Poll().
   Starts(const Context& context, const Tables& tables) : context_(context), tables_(tables) {}
 
-  // Restores results that were reported before a restart; their events are lost.
+  // Restores results that were reported before a restart. They cannot be evaluated again, because
+  // the events are lost.
   void Adopt(const std::vector<api::StartEvidence>& reported);
 
   void Poll(const std::vector<api::StartWindow>& windows);

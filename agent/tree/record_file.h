@@ -29,7 +29,8 @@ absl::StatusOr<codec::Json> ReadRecord(const fs::Dir& root, const std::string& p
 absl::Status WriteRecord(const fs::Dir& root, const std::string& path, const codec::Json& object,
                          fs::Durable durable = fs::Durable::kNow);
 
-// Calls `visit` with the path of every record in `folder`, at most 10,000.
+// Calls `visit` with the path of every record in `folder`. Errors: RESOURCE_EXHAUSTED if the folder
+// has more than 10,000 entries.
 absl::Status ForEachRecord(const fs::Dir& root, std::string_view folder,
                            const std::function<void(const std::string& path)>& visit);
 

@@ -62,7 +62,8 @@ inline constexpr size_t kActivationsMax = 64;
 
 // Returns the activations of `mount`, oldest first; empty if none is recorded or readable.
 std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount);
-// Appends an activation and drops the oldest above kActivationsMax. Call before the flip.
+// Appends an activation and drops the oldest above kActivationsMax. Call before the link is
+// flipped.
 absl::Status RecordActivation(const fs::Dir& root, const Mount& mount,
                               const Activation& activation);
 // Drops the last recorded activation if its link was not flipped because of a crash. `generation`

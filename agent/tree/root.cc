@@ -95,7 +95,8 @@ absl::Status SweepLeftovers(const fs::Dir& root) {
                                         kQuarantineRecords, kDamagedRecords}) {
     CW_RETURN_IF_ERROR(Sweep(root, folder, 1, IsTemporary));
   }
-  // Generations are directories; a link among them is left over from an adoption that was killed.
+  // Generations are directories. A link among them is left over from an Adopt() (links.cc) that was
+  // killed.
   CW_RETURN_IF_ERROR(Sweep(root, kGenerations, 1, [](const fs::WalkEntry& entry) {
     return entry.stat.type != fs::FileType::kDirectory;
   }));

@@ -9,7 +9,7 @@
 
 namespace cachewarm::agent {
 
-// Summary of the allow-listed files of a tree; any write changes it.
+// Summary of the allow-listed files of a tree. Any write to these files changes it.
 struct SettleSample {
   int64_t files = 0;
   int64_t bytes = 0;

@@ -10,8 +10,8 @@
 namespace cachewarm::agent {
 
 // Removes native files that an engine left truncated when it was killed. Such a file crashes every
-// start that maps it, and kubelet restarts a container before `renew` can activate another tree
-// (docs/design/0004-truncated-files.md). Call on one thread.
+// start that maps it, and kubelet restarts a container before the operator can request a fresh tree
+// (`renew`; docs/design/0004-truncated-files.md). Call on one thread.
 class TruncatedFiles {
  public:
   explicit TruncatedFiles(const Context& context) : context_(context) {}

@@ -54,8 +54,8 @@ absl::Status CheckFit(const bundle::Bundle& bundle, const FetchJob& job) {
   return absl::OkStatus();
 }
 
-// Returns the source of an error of the extraction. Call only if the store has not failed: the
-// error then comes from the bundle or from the local disk.
+// Returns the source of an extraction error. Call only if the store has not failed: the error then
+// comes from the bundle or from the local disk.
 FaultSource SourceOfExtraction(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsInvalidArgument(status) ? FaultSource::kBundle
                                                                      : FaultSource::kDisk;
