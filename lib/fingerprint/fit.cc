@@ -10,8 +10,8 @@ bool IsNewer(const BundleFacts& a, const BundleFacts& b) {
   return std::tie(a.published, a.digest) > std::tie(b.published, b.digest);
 }
 
-// Returns how well a seed matches `wanted`. The seed with the highest score is chosen, and only
-// among equal ones the newest.
+// Returns how well a seed matches `wanted`. ChooseSeed() takes the highest score, and the newest
+// bundle among equal scores.
 int MatchScore(const BundleFacts& bundle, const KeyFactors& wanted) {
   return (bundle.factors.container == wanted.container ? 2 : 0) +
          (bundle.factors.devices == wanted.devices ? 1 : 0);

@@ -18,7 +18,8 @@ bool IsNameChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '+' || c == '-';
 }
 
-// Replaces each run of characters outside [a-z0-9.+-] by one "-", and removes it at both ends.
+// Replaces each run of characters outside [a-z0-9.+-] by one "-", and removes leading and trailing
+// ones.
 std::string Clean(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // vLLM's compile caches below VLLM_CACHE_ROOT (vllm/compilation, as of mid 2026): per-graph
-// artifacts with a Python literal as index, and whole ahead-of-time models. The directories between
-// the hash and the prefix have changed before, so "**" matches them.
+// artifacts with a Python literal as index, and whole ahead-of-time models. The directory levels
+// below torch_compile_cache/ have changed between versions, so "**" matches them.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {
