@@ -42,9 +42,9 @@ struct PackOptions {
   const Bundle* base = nullptr;
   // Makes the new bundle the union of the files and `base`, which must then be set: files that
   // exist only in the base are kept. If a path is in both, the new file replaces the old one. A
-  // file of the base is dropped if a new path needs a directory in its place, or a file in place of
-  // one of its directories. The result always has all layers of the base, and one more if anything
-  // is new.
+  // file of the base is dropped if its path conflicts with a new path: one of the two needs a
+  // directory where the other has a file. The result always has all layers of the base, and one
+  // more if anything is new.
   bool keep_base = false;
 };
 

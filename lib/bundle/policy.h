@@ -22,7 +22,7 @@ struct Limits {
   // of deduplication: size of the files to uncompressed size of the frames, in which equal files
   // are stored once.
   int64_t ratio_max = 400;
-  int64_t frame_raw_bytes_max = 16LL << 20;  // one worker thread holds a whole frame in memory
+  int64_t frame_raw_bytes_max = 16LL << 20;  // limits memory: a worker holds a whole frame
   int path_bytes_max = 1024;
   int name_bytes_max = 255;
   int depth_max = 32;
@@ -37,7 +37,7 @@ struct Member {
   std::string link;  // target of a hard link
   int64_t bytes = 0;
   int64_t mtime_ns = 0;
-  unsigned mode = 0;  // 07777
+  unsigned mode = 0;  // permission, setuid, setgid and sticky bits (07777)
   bool sparse = false;
   bool has_extended_attributes = false;
 };

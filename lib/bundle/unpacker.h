@@ -30,7 +30,7 @@ struct UnpackOptions {
   // Config::entries. May be empty.
   std::function<absl::Status(const Entry& entry, const fs::Fd& file)> on_file;
   // By index in Config::entries: true for a file that `staging` already holds and that is therefore
-  // not read. Empty: `staging` holds no file.
+  // not read. Empty: `staging` holds none of the files.
   PresentEntries present;
   // Compares the sha256 of every file with the entry list. If false, only the sha256 of the frames
   // is verified: an entry list that contradicts the newest layer is then not detected. This is no

@@ -43,7 +43,8 @@ class WorkerPool {
   // Adds a job. Jobs are numbered from 0 in the order of the calls.
   void Post(Job job);
   // Blocks until `job` and all earlier jobs have ended or were dropped. Returns the error of the
-  // first of them that failed. A job may wait for earlier jobs, never for itself or a later one.
+  // first of these jobs that failed. A job may wait for earlier jobs, never for itself or a later
+  // one.
   absl::Status Wait(int64_t job);
 
  private:

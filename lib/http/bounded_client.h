@@ -14,12 +14,13 @@ namespace cachewarm::http {
 struct BoundedClientOptions {
   std::string address;  // the only IP address that is contacted
   std::string user_agent = "cachewarm";
-  // Limit of the status line and headers of a response, including interim responses (1xx).
-  // Exceeding it: RESOURCE_EXHAUSTED.
+  // Limits the bytes of status line and headers of a response, including interim responses (1xx).
+  // RESOURCE_EXHAUSTED if exceeded.
   size_t header_bytes_max = 64U << 10U;
-  // Time limit of connecting. Exceeding it: UNAVAILABLE, as for a server that has not started yet.
+  // Time limit of connecting. UNAVAILABLE if it is exceeded, as for a server that has not started
+  // yet.
   Duration connect{10'000};
-  // Time limit of a whole request, including sink and source. Exceeding it: DEADLINE_EXCEEDED.
+  // Time limit of a whole request, including sink and source. DEADLINE_EXCEEDED if it is exceeded.
   Duration total{3'600'000};
 };
 

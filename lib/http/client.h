@@ -23,7 +23,7 @@ std::string_view MethodName(Method method);
 class BodySource {
  public:
   virtual ~BodySource() = default;
-  // Fills up to `out.size()` bytes and returns how many; 0 only at the end. May block.
+  // Reads up to `out.size()` bytes to `out` and returns their number; 0 only at the end. May block.
   virtual absl::StatusOr<size_t> Read(std::span<char> out) = 0;
   // Returns the announced length; Read() must deliver exactly that many bytes.
   virtual uint64_t size() const = 0;
@@ -38,7 +38,7 @@ struct Request {
   // The request fails with DEADLINE_EXCEEDED if no byte is transferred for this time, also while
   // connecting. The time during which a sink or source of the caller blocks does not count.
   Duration inactivity{30'000};
-  // Limit of Response::body. Exceeding it: RESOURCE_EXHAUSTED.
+  // Limit of Response::body. RESOURCE_EXHAUSTED if it is exceeded.
   size_t body_bytes_max = 4U << 20U;
 };
 
@@ -106,7 +106,7 @@ struct ClientOptions {
   ProxyOptions proxy;  // proxies; environment variables are ignored
 };
 
-// Prepares the process for HTTP clients. Call first in main, before any thread exists: it keeps
+// Prepares the process for HTTP clients. Call it first in main, before any thread exists. It keeps
 // OpenSSL from parsing the system's certificate authorities for every connection (23 ms each), and
 // starts the one I/O thread that all clients share.
 void PrepareProcess();

@@ -29,19 +29,21 @@ struct ServerResponse {
   std::string body;
 };
 
-// Called on a thread of the server, several at once. Should return within `request_timeout`; an
-// exception is answered with 500.
+// Called concurrently, on the threads of the server. Should return within `request_timeout`. If it
+// throws an exception, the server responds with 500.
 using Handler = std::function<ServerResponse(const ServerRequest&)>;
 
 struct ServerOptions {
   std::string address = "0.0.0.0";  // an IP address
   uint16_t port = 0;                // 0: any free port
   int threads = 2;
-  int connections_max = 64;              // further connections are closed at once
-  size_t header_bytes_max = 16U << 10U;  // at most 32 KiB; exceeding it: 431, then closed
-  size_t body_bytes_max = 1U << 20U;     // exceeding it: 413, then closed
-  Duration request_timeout{10'000};      // from the request's first byte to the response's last one
-  Duration idle_timeout{60'000};         // time after which an idle connection is closed
+  int connections_max = 64;  // further connections are closed at once
+  // Limits of a request; header_bytes_max is at most 32 KiB. If a request exceeds them, the server
+  // responds with 431 (header) or 413 (body) and closes the connection.
+  size_t header_bytes_max = 16U << 10U;
+  size_t body_bytes_max = 1U << 20U;
+  Duration request_timeout{10'000};  // from the request's first byte to the response's last one
+  Duration idle_timeout{60'000};     // time after which an idle connection is closed
   // Serves TLS 1.2 or newer with this identity; null: plain HTTP. As long as the identity has no
   // certificate, connections are closed at once. The handshake must end within `request_timeout`.
   std::shared_ptr<const ServerIdentity> identity;

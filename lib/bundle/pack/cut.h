@@ -27,7 +27,7 @@ std::vector<Cut> CutTar(const std::vector<int64_t>& member_bytes, int64_t frame_
 
 // An order of the members, and the frames of the tar in that order.
 struct OrderedCuts {
-  std::vector<size_t> order;  // indices of members; Cut::first and Cut::members count in this order
+  std::vector<size_t> order;  // indices of members; Cut::first is a position in `order`
   std::vector<Cut> cuts;
 };
 

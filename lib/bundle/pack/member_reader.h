@@ -20,7 +20,7 @@ namespace cachewarm::bundle {
 // if the size of the file differs from PackFile::bytes. Not thread-safe.
 class MemberReader {
  public:
-  // `tree` must outlive it.
+  // `tree` must outlive this object.
   MemberReader(const PackTree& tree, size_t member) : tree_(tree), member_(member) {}
 
   // Fills all of `piece` with the next bytes of the member, and with zeros after its last block.

@@ -28,7 +28,7 @@ absl::StatusOr<std::string> WriteArtifact(const Artifact& artifact);
 
 // Parses a manifest that refers to another one. INVALID_ARGUMENT, naming the field, if it lacks a
 // subject or an artifact type ("artifactType", else the config's media type), has more than
-// kLayersMax layers, or has a different schema or media type.
+// kLayersMax layers, or is not an OCI image manifest.
 absl::StatusOr<Artifact> ParseArtifact(std::string_view text);
 
 }  // namespace cachewarm::bundle

@@ -7,8 +7,8 @@
 
 namespace cachewarm::bundle {
 
-// Encode and decode media type, digest and size, all required (OCI image-spec 1.1 "Content
-// Descriptors").
+// Encode and decode media type, digest and size of a blob (OCI image-spec 1.1 "Content
+// Descriptors"). All three are required.
 codec::Json DescriptorJson(const Descriptor& blob);
 void ReadDescriptor(codec::Reader& reader, Descriptor& out);
 

@@ -13,7 +13,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// One signature as it is stored.
+// A signature as read from the store.
 struct AttachedSignature {
   std::string manifest_text;
   Artifact artifact;

@@ -14,7 +14,7 @@ namespace cachewarm::bundle {
 // errors of the sink from errors of the store. One thread at a time.
 class CountingSink : public Sink {
  public:
-  // `sink` must outlive it.
+  // `sink` must outlive this object.
   explicit CountingSink(Sink& sink) : sink_(sink) {}
   absl::Status Write(std::string_view bytes) override {
     wrote_ = true;

@@ -26,10 +26,11 @@ struct StoreUrl {
 // Parses a store URL. INVALID_ARGUMENT names the expected form.
 absl::StatusOr<StoreUrl> ParseStoreUrl(std::string_view text);
 // Parses the location of a mirror, which is a registry without a scheme: "host[:port][/base]".
-// INVALID_ARGUMENT.
+// INVALID_ARGUMENT if it is malformed.
 absl::StatusOr<StoreUrl> ParseMirror(std::string_view text);
 
-// Lowest allowed bandwidth limit: with it a layer of a few megabytes still arrives within minutes.
+// Lowest allowed bandwidth limit. At this rate, a layer of a few megabytes still arrives within
+// minutes.
 inline constexpr int64_t kBytesPerSecondMin = 64 << 10;
 
 struct StoreOptions {
@@ -41,11 +42,11 @@ struct StoreOptions {
   std::string certificate_file;
   std::string key_file;
   std::string auth_file;  // a docker config.json with "auths"; empty: anonymous
-  // Registries from which blobs and manifests are read first, in this order (MirroredStore). For
-  // them the same certificate authorities are trusted, and auth_file may hold their credentials.
+  // Registries from which blobs and manifests are read first, in this order (MirroredStore). They
+  // use the same certificate authorities as the store, and auth_file may hold their credentials.
   std::vector<std::string> mirrors;
   int connections_max = 0;       // per registry and direction (reads, writes); 0: no limit
-  int64_t bytes_per_second = 0;  // of all blobs read together; 0: no limit
+  int64_t bytes_per_second = 0;  // total rate of blob downloads; 0: no limit
   http::ProxyOptions proxy;      // for registries, token servers and targets of redirects
 };
 

@@ -50,7 +50,7 @@ struct BlobRange {
 //   NOT_FOUND                             the blob, manifest or tag does not exist
 //   DATA_LOSS                             the stored bytes do not match their digest
 //   UNAUTHENTICATED, PERMISSION_DENIED    the credentials are missing or do not suffice
-//   RESOURCE_EXHAUSTED                    the disk is full, or the answer exceeds its limit
+//   RESOURCE_EXHAUSTED                    the disk is full, or a response exceeds its limit
 //   UNAVAILABLE                           the store cannot be reached, is overloaded or failed
 class Store {
  public:
@@ -122,9 +122,10 @@ class Store {
 
 // Checks the name of a repository: path parts of [a-z0-9], with single separators ".", "_", "__" or
 // dashes between them, at most 255 bytes (OCI distribution-spec 1.1 "Pulling manifests").
-// INVALID_ARGUMENT.
+// INVALID_ARGUMENT if it is malformed.
 absl::Status CheckRepository(std::string_view repository);
-// Checks a tag against [A-Za-z0-9_][A-Za-z0-9._-]{0,127} (same section). INVALID_ARGUMENT.
+// Checks a tag against [A-Za-z0-9_][A-Za-z0-9._-]{0,127} (same section). INVALID_ARGUMENT if it
+// does not match.
 absl::Status CheckTag(std::string_view tag);
 
 // Returns the whole content of a small blob, verified against its digest. RESOURCE_EXHAUSTED if it

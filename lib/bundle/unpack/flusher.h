@@ -15,7 +15,7 @@ namespace cachewarm::bundle {
 // short. Thread-safe.
 class Flusher {
  public:
-  // `dir` must outlive it.
+  // `dir` must outlive this object.
   explicit Flusher(const fs::Dir& dir);
   Flusher(const Flusher&) = delete;
   Flusher& operator=(const Flusher&) = delete;

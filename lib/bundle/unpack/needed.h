@@ -10,7 +10,8 @@
 // Selects the frames of a bundle that must be transferred. Pure.
 namespace cachewarm::bundle {
 
-// By index in Config::entries: true if the tree already has the file. Empty: the tree has no file.
+// By index in Config::entries: true if the tree already has the file. Empty: the tree has none of
+// the files.
 using PresentEntries = std::vector<bool>;
 
 // Returns the frames to transfer: all that hold a part of a file that is not present. The result

@@ -20,7 +20,7 @@ class DirHandles {
  public:
   static constexpr size_t kHandlesMax = 8;
 
-  // `root` must outlive it.
+  // `root` must outlive this object.
   explicit DirHandles(const fs::Dir& root) : root_(root) {}
 
   // Returns the directory `path` below the root; "" is the root. Valid until the next call.
@@ -33,7 +33,7 @@ class DirHandles {
   };
 
   const fs::Dir& root_;
-  std::vector<Handle> handles_;  // the most recently used one first
+  std::vector<Handle> handles_;  // most recently used first
 };
 
 // A path, split into its directory ("" if it has none) and its last part.

@@ -21,7 +21,7 @@ struct IndexItem {
   std::string artifact_type = std::string(kArtifactType);  // empty if index.json has none
 };
 
-// Parses index.json. INVALID_ARGUMENT names the field.
+// Parses index.json. INVALID_ARGUMENT, naming the field, if it is malformed.
 absl::StatusOr<std::vector<IndexItem>> ParseIndex(std::string_view text);
 absl::StatusOr<std::string> WriteIndex(const std::vector<IndexItem>& items);
 

@@ -47,7 +47,7 @@ class LayoutStore : public Store {
  private:
   absl::StatusOr<fs::Dir> OpenRepository(const std::string& repository) const;
   absl::StatusOr<fs::Dir> MakeRepository(const std::string& repository) const;
-  // Writes a manifest and adds `item` to the index, with the manifest's descriptor filled in.
+  // Writes a manifest, sets its descriptor in `item`, and adds `item` to the index.
   absl::StatusOr<Digest> StoreManifest(const std::string& repository, const std::string& bytes,
                                        IndexItem item, std::stop_token stop);
 

@@ -16,7 +16,7 @@ namespace cachewarm::bundle {
 // Thread-safe.
 class Bandwidth {
  public:
-  // `bytes_per_second` > 0; `clock` must outlive it.
+  // `bytes_per_second` > 0; `clock` must outlive this object.
   Bandwidth(int64_t bytes_per_second, const Clock& clock);
 
   // Reserves `bytes`, then blocks until the rate allows them; callers proceed in the order of their

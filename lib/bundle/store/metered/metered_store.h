@@ -38,7 +38,7 @@ using OnStoreCall = std::function<void(const StoreCall&)>;
 // innermost, how long the store itself takes.
 class MeteredStore : public ForwardingStore {
  public:
-  // `clock` must outlive it.
+  // `clock` must outlive this object.
   MeteredStore(std::unique_ptr<Store> inner, const Clock& clock, OnStoreCall on_call);
 
   absl::StatusOr<bool> HasBlob(const std::string& repository, const Digest& digest,

@@ -31,7 +31,7 @@ namespace cachewarm::bundle {
 //     last 10 min uses only the origin.
 class MirroredStore : public ForwardingStore {
  public:
-  // `clock` must outlive it.
+  // `clock` must outlive this object.
   MirroredStore(std::unique_ptr<Store> origin, std::vector<std::unique_ptr<Store>> mirrors,
                 const Clock& clock, Random random);
   ~MirroredStore() override;

@@ -21,7 +21,8 @@ struct ReferrerTarget {
 
 // Reads and extends the list of referrers of a manifest: with the registry's referrers API, or, if
 // the registry has none, with the list under the tag sha256-<hex> (OCI distribution-spec 1.1
-// "Listing Referrers", "Referrers Tag Schema"). Not thread-safe; `session` must outlive it.
+// "Listing Referrers", "Referrers Tag Schema"). Not thread-safe; `session` must outlive this
+// object.
 class ReferrerList {
  public:
   ReferrerList(Session& session, ReferrerTarget target)

@@ -26,7 +26,7 @@ struct RegistryOptions {
 // state.
 class RegistryStore : public Store {
  public:
-  // `clock` must outlive it.
+  // `clock` must outlive this object.
   RegistryStore(RegistryOptions options, std::unique_ptr<http::Client> client, const Clock& clock,
                 Random random);
 

@@ -12,7 +12,7 @@ namespace cachewarm::bundle {
 // Counts the attempts of one request and waits between them. Not thread-safe.
 class RetryBudget {
  public:
-  // `clock` and `random` must outlive it. `tries` includes the first attempt.
+  // `clock` and `random` must outlive this object. `tries` includes the first attempt.
   RetryBudget(const Clock& clock, const Random& random, int tries);
 
   // Waits before the next attempt and returns OK. The wait is an exponential backoff that begins

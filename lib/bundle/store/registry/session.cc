@@ -127,8 +127,8 @@ absl::StatusOr<http::Response> Session::Send(http::Request request, const std::s
                                              std::stop_token stop) {
   for (RetryBudget budget = NewRetryBudget();;) {
     auto response = SendOnce(request, scope, stop);
-    // If the registry is overloaded, SendOnce() returns a response (429 or 503). If the token
-    // server is overloaded, it returns an error.
+    // SendOnce() returns a response (429 or 503) if the registry is overloaded, but an error if the
+    // token server is overloaded.
     const absl::Status status =
         response.ok() ? RegistryStatus(*response, request.url) : response.status();
     if (!RetryAfterOf(status).has_value()) {

@@ -34,7 +34,7 @@ struct SessionOptions {
 // Thread-safe.
 class Session {
  public:
-  // `clock` must outlive it.
+  // `clock` must outlive this object.
   Session(SessionOptions options, std::unique_ptr<http::Client> client, const Clock& clock,
           Random random);
 
@@ -42,10 +42,10 @@ class Session {
   RetryBudget NewRetryBudget() const { return {clock_, random_, options_.tries}; }
 
   // Sends `request`, whose URL is below the origin or was named by the origin. Returns the
-  // response, which may have any status, also 401 after a login. `scope` is the access that a token
-  // must grant ("repository:team/llama:pull"). While the registry is overloaded (429, or 503 with
-  // Retry-After), waits and repeats the request; when the attempts are used up, returns the last
-  // response. Only for idempotent requests.
+  // response, which may have any status, for example 401 after a login. `scope` is the access that
+  // a token must grant ("repository:team/llama:pull"). While the registry is overloaded (429, or
+  // 503 with Retry-After), waits and repeats the request; when the attempts are used up, returns
+  // the last response. Only for idempotent requests.
   absl::StatusOr<http::Response> Send(http::Request request, const std::string& scope,
                                       std::stop_token stop);
   // As Send(), but does not repeat the request when the registry is overloaded. The body of

@@ -30,7 +30,7 @@ struct RetryOptions {
 // header and the offset of an upload.
 class RetryStore : public ForwardingStore {
  public:
-  // `clock` must outlive it.
+  // `clock` must outlive this object.
   RetryStore(std::unique_ptr<Store> inner, const Clock& clock, Random random,
              RetryOptions options = {});
 

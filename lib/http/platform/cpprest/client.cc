@@ -275,8 +275,8 @@ class CpprestClient final : public Client {
       return found->second;
     }
     if (clients_.size() >= kOriginsMax) {
-      // Redirects may have led to many origins: free the clients of all. A running transfer keeps
-      // its client.
+      // Free all clients: redirects may have led to many origins. A running transfer keeps its
+      // client.
       clients_.clear();
     }
     try {

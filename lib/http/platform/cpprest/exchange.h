@@ -63,7 +63,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   mutable std::mutex mutex_;
   std::condition_variable_any wake_;
-  bool made_progress_ = false;  // bytes moved since the last Await()
+  bool made_progress_ = false;  // bytes were transferred since the last Await()
   bool abandoned_ = false;
   std::optional<Response> head_;
   bool head_taken_ = false;  // the caller has taken the head; bytes may arrive before that
