@@ -50,7 +50,7 @@ class AnnotationTriggers {
   void OnPod(const kube::Change& change);
   void OnNamespace(const kube::Change& change);
   void OnWarmup(const kube::Change& change);
-  // Queues all workloads of one namespace; of all namespaces if `ns` is empty.
+  // Queues all workloads of the namespace `ns`, or of all namespaces if `ns` is empty.
   void AddAll(const std::string& ns, Duration delay);
   // Queues the standalone pods of the namespace and the CacheWarmups created for such pods.
   void AddStandalonePods(const std::string& ns, Duration delay);

@@ -81,7 +81,7 @@ class ClusterCache {
   std::vector<std::jthread> threads_;
 };
 
-// Returns the index values of a pod, for ClusterCache::pods.store().ByIndex().
+// Returns the values by which ClusterCache::pods.store().ByIndex() finds a pod.
 //  - "held": the pod has the cachewarm scheduling gate.
 //  - "warmup:<ns>/<name>": the pod is injected for that warmup.
 //  - "builder:<uid>": the pod belongs to a builder Job of the warmup with this uid.
@@ -93,7 +93,8 @@ bool IsHeldAtGate(const codec::Json& pod);
 // invalid.
 std::string WarmupOf(const codec::Json& pod);
 std::string AgentIndex(const std::string& node);
-// Returns the index values of a node: "warming" while it has a cachewarm startup taint.
+// Returns the values by which ClusterCache::nodes.store().ByIndex() finds a node: "warming" while
+// it has a cachewarm startup taint.
 std::vector<std::string> NodeIndex(const codec::Json& node);
 inline constexpr const char* kWarmingIndex = "warming";
 // Label of an agent's pod (manifests/agent.yaml).

@@ -67,7 +67,7 @@ std::set<std::string> PendingWarmups(const Json& node_cache) {
   return pending;
 }
 
-// Returns `part` (spec or status) of a NodeCache with its list of warmups reduced to those whose
+// Returns `part` (spec or status) of a NodeCache, but in its list of warmups only the entries whose
 // uid is in `wanted`.
 Json Share(const PackedValue& part, const std::set<std::string>& wanted) {
   Json out = Json::object();

@@ -21,13 +21,14 @@ class NodeUsage {
   // requests from `before` of the change, so that they need not be stored.
   void Apply(const kube::Change& change);
 
-  // Returns the sums of a node; empty for a node without pods.
+  // Returns the requests of the node's pods and, as "pods", their number; empty for a node without
+  // pods.
   api::Resources Of(const std::string& node) const;
   // Returns the number of nodes that have pods.
   size_t nodes() const;
 
  private:
-  // Requests of one pod on its node. `node` is empty if the pod uses no node.
+  // Requests of one pod on its node. `node` is empty if the pod is finished or not bound.
   struct Share {
     std::string node;
     api::Resources amounts;

@@ -37,7 +37,7 @@ void ProjectEvent(codec::Json& event);
 // PodDisruptionBudget: keeps identity, the selector and the two counts of the status.
 void ProjectBudget(codec::Json& budget);
 
-// Keeps name and selector; a cluster has thousands of Services.
+// Keeps only name and selector, because a cluster has thousands of Services.
 void ProjectService(codec::Json& service);
 
 // CacheWarmup and NodeCache: drops managedFields and kubectl's last-applied-configuration.

@@ -165,7 +165,7 @@ OwnerConstraints ReadWorkload(const Json& object) {
     total.counts = false;
   }
   if (kind == "InferenceService" || kind == "LLMInferenceService") {
-    // KServe or Knative creates Deployments for these kinds; both have the same default deadline.
+    // KServe or Knative creates Deployments for these kinds, with the default progress deadline.
     out.progress_deadline = std::chrono::seconds(kDefaultProgressDeadline);
   }
   total.lacking = std::max<int64_t>(out.required - out.available, 0);

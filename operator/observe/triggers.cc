@@ -51,7 +51,7 @@ bool MayAffect(const api::CacheWarmup& warmup, const api::Labels& labels) {
 
 using Entries = std::map<std::string, const codec::Json*>;
 
-// Returns the items of a list in a NodeCache by their member `key`.
+// Returns the items of the list at `path` in a NodeCache, each under the value of its member `key`.
 Entries EntriesOf(const kube::Object& node_cache, std::initializer_list<std::string_view> path,
                   std::string_view key) {
   Entries entries;

@@ -16,7 +16,7 @@ plan::Workload ResolveWorkload(const ClusterCache& cluster, const api::CacheWarm
 bool IsFinished(const kube::CachedObject& job);
 
 // Returns true if the workload, or any workload that the selector matches, has fewer pods than it
-// should have: a sign that its pods are being rejected.
+// should have. This is a sign that its pods are being rejected.
 bool LacksPods(const ClusterCache& cluster, const api::CacheWarmup& warmup);
 
 }  // namespace cachewarm::observe

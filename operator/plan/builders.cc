@@ -280,7 +280,8 @@ void Follow(PlanContext& context, BuilderStatus& builder) {
   if (!builder.job.empty()) {
     FollowJob(context, key == context.keys.end() ? nullptr : &*key, builder);
   } else if (key == context.keys.end()) {
-    RetireCandidate(context, builder, "the build is obsolete: its image or its nodes are gone");
+    RetireCandidate(context, builder,
+                    "the build is obsolete: no pod uses its image any more, or its nodes are gone");
   } else {
     FollowCandidate(context, *key, builder);
   }

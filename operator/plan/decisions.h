@@ -22,7 +22,8 @@ void FindTargets(PlanContext& context);
 // and requests the admission dry run.
 void DecideAcceptance(PlanContext& context);
 
-// builders.cc: decides which keys are due, elects their builders, and detects failed builds.
+// builders.cc: decides which keys need a build (are due), elects the pods or Jobs that build, and
+// detects failed builds.
 void DecideBuilders(PlanContext& context);
 
 // captures.cc: asks the agent to capture the cache directory of a builder whose container has
@@ -56,7 +57,8 @@ void RenewTree(const PlanContext& context, size_t node, api::WantedWarmup& entry
 // every NodeCache, and counts nodes per bundle.
 void DecideDistribution(PlanContext& context);
 
-// gates/decide.cc: decides which held pods are released, for which reason, and to which nodes.
+// gates/decide.cc: decides which held pods are released, for which reason, and which nodes they
+// prefer.
 void DecideGates(PlanContext& context);
 
 // gates/gate_injection.cc: decides whether new pods get a gate (status.injection.gate).

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kBundlesMax = 64;
 constexpr size_t kBuildersMax = 64;
 constexpr size_t kRunAsMax = 8;
-// Poll while nodes wait for a fetch slot: other warmups free slots without an event for this one.
+// Poll while nodes wait for a fetch slot: no event reports that another warmup has freed a slot.
 constexpr Duration kSlotRecheck = std::chrono::seconds(5);
 constexpr Duration kFullNodeRecheck = std::chrono::seconds(60);
 

@@ -94,7 +94,7 @@ struct BuildOutcome {
 
 struct Plan {
   // Step 1: the whole desired status. The server-side apply contains the resourceVersion of the
-  // Snapshot, so that the API server rejects a stale plan with 409; the plan is then dropped.
+  // Snapshot. If the warmup has changed since, the API server answers 409 and the plan is dropped.
   // `status_changed` is false if the status is already as desired.
   bool status_changed = false;
   api::WarmupStatus status;
@@ -105,8 +105,7 @@ struct Plan {
   // Step 3: events. They are recorded right after the status write, even if a later step fails. A
   // transition is visible only to the plan that writes it, so the next plan could not record it.
   std::vector<EventRequest> events;
-  // Step 4: adds (true) or removes (false) kInjectLabel on the warmup; nullopt if it is already
-  // correct.
+  // Step 4: true adds kInjectLabel to the warmup, false removes it, nullopt leaves it as it is.
   std::optional<bool> set_inject_label;
   // Step 5: entries of NodeCaches, written before any gate is released.
   std::vector<NodeEntries> nodes;

@@ -34,8 +34,8 @@ struct PodFactors {
 struct TemplateView {
   std::shared_ptr<const codec::Json> pod_template;  // null: unknown
   std::map<std::string, std::string> labels;
-  PodFactors factors;  // container "" if the template has no container of the requested name
-  std::string run_as;
+  PodFactors factors;    // container "" if the template has no container of the requested name
+  std::string run_as;    // directory name for the container's user (render::RunAs)
   std::string revision;  // "t-" and a short hash of the template; the revision of builder Jobs
   bool has_readiness_probe = false;
   bool may_end = false;  // pods of this template may end (api::Pod::may_end)
@@ -186,8 +186,8 @@ void SortByStart(std::vector<const PodView*>& pods);
 api::BuilderStatus* FindBuilder(api::WarmupStatus& status, std::string_view key);
 const api::BuilderStatus* FindBuilder(const api::WarmupStatus& status, std::string_view key);
 bool IsRunning(const api::BuilderStatus& builder);
-// True if more consecutive builds of the key failed than spec.compile.backoffLimit allows, and
-// there is no bundle.
+// True if there is no bundle for the key and its builds failed more often in a row than
+// spec.compile.backoffLimit allows.
 bool IsExhausted(const PlanContext& context, const LiveKey& key);
 
 // True if the agent of `node` reports the bundle as active.
@@ -202,7 +202,8 @@ bool Fits(const PlanContext& context, size_t node, const PodShape& shape,
           Taints taints = Taints::kAll);
 void Reserve(PlanContext& context, size_t node, const PodShape& shape);
 
-// Returns the directory on the host that pods of this warmup with this run-as mount.
+// Returns the host directory that pods of this warmup mount if their container runs as the user of
+// `run_as` (render::RunAs).
 std::string HostPath(const PlanContext& context, std::string_view run_as);
 
 // True if the container has started at least once, with any outcome.
@@ -218,7 +219,7 @@ int TerminationCount(const api::ContainerStatus& container);
 // the pod becomes Ready. Without a readiness probe it ends 60 s after the container started. For a
 // pod that runs to completion it ends when the container exits with 0.
 WallTime ReadyAt(const PlanContext& context, const PodView& pod);
-// True if the pod is or was Ready, or has exited with 0. Without a readiness probe kubelet reports
+// True if the pod is or was Ready, or has exited with 0. Without a readiness probe, kubelet reports
 // every running container as Ready, even one in a crash loop; such a pod counts as ready only 60 s
 // after its container started.
 bool WasReady(const PlanContext& context, const PodView& pod);

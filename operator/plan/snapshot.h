@@ -66,7 +66,8 @@ struct AdmissionDryRun {
   std::string message;  // the server's reason for refusing the injected pod
 };
 
-// A failed pod creation of the workload whose error names cachewarm's volume, gate or path.
+// The latest failure to create a pod of the workload with an error that names cachewarm's volume,
+// gate or path.
 struct CreateFailure {
   WallTime time{};      // zero: none
   std::string message;  // from the ReplicaFailure condition or the FailedCreate event
@@ -113,8 +114,8 @@ struct BuilderJob {
   std::string message;   // of the condition Failed, or from the API server
 };
 
-// Another CacheWarmup of the namespace. `older`: created earlier, or in the same second with the
-// smaller uid.
+// Another CacheWarmup of the namespace. `older` is true if it was created earlier, or in the same
+// second but with a smaller uid.
 struct OtherWarmup {
   std::string name;
   bool older = false;

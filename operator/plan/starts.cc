@@ -160,8 +160,8 @@ std::string WhyInjectionSkipped(const PlanContext& context, const PodView& pod) 
   }
   if (pod.of_other_warmup) {
     const std::string_view value = pod.pod->meta.annotations.find(api::kWarmupAnnotation)->second;
-    return fmt::format("annotation {} names CacheWarmup \"{}\"", api::kWarmupAnnotation,
-                       value.substr(0, kQuotedBytesMax));
+    return fmt::format("annotation {} names a different CacheWarmup, \"{}\"",
+                       api::kWarmupAnnotation, value.substr(0, kQuotedBytesMax));
   }
   if (!context.acceptance.inject) {
     return fmt::format("{}: {}", context.acceptance.ready.reason, context.acceptance.ready.message);

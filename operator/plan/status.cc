@@ -65,7 +65,7 @@ std::vector<std::string> WarmRevisions(const PlanContext& context) {
       out.push_back(revision);
     }
   }
-  // Put revisions that still have pods first, so that the limit removes others.
+  // Put revisions that still have pods first, so that the limit removes other revisions.
   std::stable_partition(out.begin(), out.end(),
                         [&](const std::string& each) { return factors.contains(each); });
   out.resize(std::min(out.size(), kWarmRevisionsMax));

@@ -20,8 +20,8 @@ namespace {
 // damaged copy.
 constexpr int kCrashesMax = 2;
 
-// True if the pod was created before the last suspension ended, so that its failure is already
-// accounted for.
+// True if the pod was created before the last suspension ended, so that its failure has already led
+// to that suspension.
 bool PredatesRetry(const PlanContext& context, const PodView& pod) {
   const auto& suspension = context.out.status.suspension;
   return suspension && pod.pod->meta.created <= suspension->resumed_time;
@@ -60,7 +60,7 @@ std::optional<InjectionFailure> DetectRejectedVolume(const PlanContext& context)
   return out;
 }
 
-// True if the container is never restarted, so that a second crash can only be that of another pod.
+// True if the container is never restarted, so that only another pod can crash again.
 bool RunsOnce(const PlanContext& context, const PodView& pod) {
   const codec::Json* spec =
       pod.pod->object == nullptr ? nullptr : render::Find(*pod.pod->object, {"spec"});

@@ -9,8 +9,9 @@
 
 #include "operator/plan/plan_context.h"
 
-// The checks that can refuse injection, grouped by what can change their result. Pure, except that
-// PendingDryRun requests a dry run and UpdateSuspension updates status.suspension.
+// The checks that can refuse injection, grouped by the kind of change that can resolve a refusal.
+// Pure, except that PendingDryRun requests a dry run and UpdateSuspension updates
+// status.suspension.
 namespace cachewarm::plan {
 
 // The condition Ready that is reported instead of Injecting; nullopt if the check does not refuse.
@@ -18,7 +19,7 @@ using Refusal = std::optional<api::ConditionUpdate>;
 
 Refusal Refuse(std::string_view why, std::string message);
 
-// True if pods were injected until now. Continuing requires fewer checks than starting.
+// True if pods were injected until now. Some checks refuse only a warmup that does not inject yet.
 bool WasInjecting(const PlanContext& context);
 
 // Returns the labels that identify the workload's pods at admission.
@@ -44,7 +45,7 @@ struct InjectionFailure {
 };
 
 // injection_failure.cc: detects pods whose cache volume a kubelet or runtime rejects, and pods that
-// crash before they are Ready even with a fresh tree.
+// crash before they are Ready even with a new copy of the cache directory.
 std::optional<InjectionFailure> DetectInjectionFailure(const PlanContext& context);
 // True if the cache is not the cause of crashes: pods of the revision were ready with the cache, or
 // also crash without it.

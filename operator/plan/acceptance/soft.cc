@@ -78,7 +78,7 @@ Refusal Unprepared(const PlanContext& context) {
                               "tolerations, devices); {}",
                               kFreshNodesRemedy));
   }
-  // While paused, no pod is held, and so no pod can be kept off an unprepared node.
+  // No pod is held while the warmup is paused, so none can be kept off an unprepared node.
   const size_t allowed = context.may_hold() && !context.paused() ? kUnpreparedMax : 0;
   const size_t unprepared = count.pending + count.cannot.size();
   const bool enough =

@@ -166,16 +166,16 @@ const PodView* PodWaitingForSharedClaim(PlanContext& context, Duration grace, in
 
 std::string BlockingReason(PlanContext& context, const PodView* job_pod) {
   if (context.in.constraints.quota_exceeded) {
-    return "a pod of the workload could not be created: the quota of the namespace is exceeded";
+    return "the Job is deleted because a pod of the workload could not be created: the quota of "
+           "the namespace is exceeded";
   }
   if (job_pod == nullptr || job_pod->node < 0) {
     return "";
   }
   if (const PodView* pod = PodWaitingForSharedClaim(context, kVolumeGrace, job_pod->node)) {
     return fmt::format(
-        "pod {} of the workload has not started and may wait for a PersistentVolumeClaim that the "
-        "builder Job "
-        "mounts too",
+        "the Job is deleted because pod {} of the workload has not started and may wait for a "
+        "PersistentVolumeClaim that the Job mounts too",
         pod->pod->meta.name);
   }
   if (!BlocksWorkload(context, *job_pod)) {
@@ -184,7 +184,9 @@ std::string BlockingReason(PlanContext& context, const PodView* job_pod) {
   const PodView* pod = UnschedulablePod(context);
   return pod == nullptr
              ? ""
-             : fmt::format("pod {} of the workload fits on no other node", pod->pod->meta.name);
+             : fmt::format(
+                   "the Job is deleted because pod {} of the workload fits on no other node",
+                   pod->pod->meta.name);
 }
 
 }  // namespace cachewarm::plan

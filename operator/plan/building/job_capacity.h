@@ -10,7 +10,8 @@
 #include "operator/plan/plan_context.h"
 #include "operator/plan/scheduling/shape.h"
 
-// The capacity that the pod of a builder Job uses, and whether pods of the workload need it.
+// Finds capacity for the pod of a builder Job, and decides whether pods of the workload need that
+// capacity.
 namespace cachewarm::plan {
 
 // Time after which the pod of a new Job should exist and the scheduler should have tried it once.
@@ -20,7 +21,8 @@ inline constexpr Duration kJobStartGrace = std::chrono::seconds(5);
 const PodView* PodOfJob(const PlanContext& context, const std::string& job);
 
 // True if kJobStartGrace has passed since the Job was requested and its pod is still not bound to a
-// node. Pods that wait for this build may occupy the quota or capacity that the Job's pod needs.
+// node. Pods must then not wait for this build: they may themselves occupy the quota or capacity
+// that the Job's pod needs.
 bool MayNeverStart(const PlanContext& context, const api::BuilderStatus& builder);
 
 // Returns the workload's template with compile.overrides applied.

@@ -136,7 +136,7 @@ bool EndBlockingJob(PlanContext& context, BuilderStatus& builder) {
 void FollowJob(PlanContext& context, const LiveKey* key, BuilderStatus& builder) {
   if (key == nullptr) {
     FailBuild(context, builder, reason::kBuilderLost,
-              "the build is obsolete: its image or its nodes are gone");
+              "the build is obsolete: no pod uses its image any more, or its nodes are gone");
     return;
   }
   const BuilderJob* job = FindJob(context, builder.job);

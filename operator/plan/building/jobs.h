@@ -9,11 +9,12 @@
 // builders.cc; job_refusal.h decides whether a Job may be created.
 namespace cachewarm::plan {
 
-// True if compile.builder is Job, or is Auto and the workload has no pods.
+// True if compile.builder is Job, or if it is Auto and the workload has no pods.
 bool UsesJob(const PlanContext& context);
 
 // Returns the revision of a builder Job: a hash of the template, compile.overrides and
-// compile.requests. If it changed, the next build starts at once, even if the last one failed.
+// compile.requests. A changed revision starts the next build at once, even if the last build
+// failed.
 std::string JobRevision(const PlanContext& context);
 
 // Sets the name of the Job in `builder` and plans its creation.

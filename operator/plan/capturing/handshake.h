@@ -6,8 +6,8 @@
 
 #include "operator/plan/plan_context.h"
 
-// The exchange about one capture: the operator's request in a NodeCache and the agent's answer.
-// Pure.
+// Finds and makes the two parts of a capture: the operator's request in the spec of a NodeCache,
+// and the agent's answer in its status. Pure.
 namespace cachewarm::plan {
 
 // The pod whose directory is captured.
@@ -16,7 +16,7 @@ struct CaptureTarget {
   std::string_view node;
 };
 
-// The objects of one capture, looked up for a CaptureTarget; null if absent. Points into the
+// The objects of one capture. Pointers are null if the object does not exist; they point into the
 // PlanContext.
 struct CaptureHandshake {
   const PodView* pod = nullptr;

@@ -19,7 +19,7 @@ namespace cachewarm::plan {
 // compile seconds recorded in the bundle. If there is no cold median, the result is −hold.
 double NetSavedSeconds(const api::WarmupStatus& status, const api::StartSample& sample);
 
-// Selects the measured starts to compare with.
+// Selects the measured starts to compare with: those of the key, else those of the GPU type.
 struct StartKind {
   std::string key;
   std::string gpu_type;

@@ -6,8 +6,8 @@
 
 namespace cachewarm::plan {
 
-// Fills in the distribution of `bundle`: nodes desired, ready, failed and waiting, and a message
-// that names the first failure, or the wait for fetch slots.
+// Sets the numbers of nodes in `bundle` (desired, ready, failed, waiting) and its message, which
+// describes the first failure or, without failures, the wait for fetch slots.
 void CountNodes(const PlanContext& context, const Wanted& wanted, api::BundleStatus& bundle);
 
 }  // namespace cachewarm::plan

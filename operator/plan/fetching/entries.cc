@@ -32,7 +32,8 @@ api::NodeCacheSpec PresentEntries(const NodeState& node, const std::string& uid)
 }
 
 // Sets the bundles of a node's entry, and its fetch slot. A node that must fetch keeps its present
-// bundles until it gets a slot, because removing one would make the agent build another tree.
+// bundles until it gets a slot, because removing one would make the agent build another copy of the
+// cache directory.
 void SetBundles(const PlanContext& context, const Wanted& wanted, size_t index,
                 api::WantedWarmup& entry) {
   const NodeState& node = context.nodes[index];

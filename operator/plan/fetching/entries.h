@@ -8,11 +8,11 @@
 #include "operator/plan/fetching/fetch_slots.h"
 #include "operator/plan/plan_context.h"
 
-// This warmup's entries in one NodeCache, present and desired. Pure.
+// Finds this warmup's present entries in one NodeCache and computes the desired ones. Pure.
 namespace cachewarm::plan {
 
-// The desired contents of all nodes. Nodes of the same GPU type and CPU class (a Target) differ
-// only in whether they have a fetch slot.
+// The bundles and directories that all nodes should have. Nodes of the same GPU type and CPU class
+// (a Target) should have the same; they differ only in whether they have a fetch slot.
 struct Wanted {
   std::vector<std::vector<api::WantedBundle>> by_target;  // indexed like PlanContext::targets
   std::vector<std::string> run_as;                        // names of the directories to prepare

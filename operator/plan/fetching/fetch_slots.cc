@@ -18,9 +18,9 @@ constexpr Duration kReportFreshMax = std::chrono::seconds(30);
 constexpr Duration kSlotDurationMin = std::chrono::minutes(2);
 constexpr int64_t kFetchRateMin = int64_t{1} << 20;
 
-// True if the node needs no slot for the bundle any more: the bundle is active or failed
-// permanently. A node whose fetch failed on a store error keeps its slot until the slot expires, so
-// that all nodes do not retry at once when the store recovers.
+// True if the node needs no slot for the bundle any more, because the bundle is active or has
+// failed permanently. A node whose fetch failed on a store error keeps its slot until the slot
+// expires, so that all nodes do not retry at once when the store recovers.
 bool IsSettled(const api::NodeWarmup* reported, const Digest& digest) {
   if (reported == nullptr) {
     return false;
@@ -47,7 +47,7 @@ std::string QueueOrder(const PlanContext& context, size_t node) {
   return DigestOf(context.uid() + "/" + context.nodes[node].view->node->meta.name).hex();
 }
 
-// Unbound pods by shape.
+// Number of unbound pods by shape.
 using Unbound = std::map<const PodShape*, size_t>;
 
 Unbound CountUnboundPods(const PlanContext& context) {

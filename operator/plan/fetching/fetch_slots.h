@@ -19,14 +19,14 @@ namespace cachewarm::plan {
 struct FetchSlots {
   std::vector<int> needs;    // api::kFetchPriority…, indexed like PlanContext::nodes
   std::set<size_t> granted;  // nodes that must fetch and got a slot
-  // Nodes that must fetch, have a live agent and got no slot, with the number of full slot
-  // durations that they wait.
+  // Nodes that must fetch and have a live agent but got no slot; with the number of slot durations
+  // that they must wait.
   std::map<size_t, int> waiting;
   size_t fetching = 0;  // nodes of the cluster that are fetching already
 };
 
-// True if the agent's pod is Ready, or the agent has reported within the last 30 s: the readiness
-// probe of a new agent passes later than its first report.
+// True if the agent's pod is Ready, or the agent has reported within the last 30 s: a new agent
+// reports before its readiness probe passes.
 bool IsLive(const NodeView& view, WallTime now);
 
 // True while the node holds a fetch slot for `wanted`, the entry of one warmup in its NodeCache.

@@ -10,7 +10,8 @@
 #include "operator/plan/gates/wait_estimator.h"
 #include "operator/plan/plan_context.h"
 
-// The nodes that a held pod could be scheduled to now, and when they are expected to be warm. Pure.
+// Finds the nodes to which a held pod could be scheduled now, and forecasts when they will be warm.
+// Pure.
 namespace cachewarm::plan {
 
 struct WarmingNode {

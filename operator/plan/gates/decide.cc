@@ -29,8 +29,8 @@ struct ReleaseDecision {
   std::vector<size_t> preferred;
 };
 
-// The decision about one held pod: released if `release` is set, otherwise held until the next
-// plan.
+// The decision about one held pod: if `release` is set, the pod is released; otherwise it is held
+// until the next plan.
 struct GateDecision {
   size_t pod = 0;
   WallTime deadline{};
@@ -112,7 +112,7 @@ std::optional<ReleaseDecision> DecideInHoldMode(GateContext& gate, const PodView
   return std::nullopt;
 }
 
-// Mode Auto: the pod waits while waiting for the first warm node is cheaper than a cold start.
+// Mode Auto: the pod waits while waiting for a warm node takes less time than the cache saves.
 // Returns nullopt while it waits.
 std::optional<ReleaseDecision> DecideInAutoMode(GateContext& gate, const PodView& pod,
                                                 const CandidateNodes& candidates,

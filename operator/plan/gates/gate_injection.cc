@@ -27,7 +27,7 @@ bool WouldWait(PlanContext& context, const WaitEstimator& estimator,
     const Duration gain = std::min(estimator.GainOf(*key), longest);
     waits = waits || IsWorthWaiting({.created = now, .deadline = now + longest, .gain = gain},
                                     forecast, now);
-    // The result changes at these times without any change in the cluster.
+    // Plan again at these times, because the result then changes without any change in the cluster.
     for (const WallTime change : {forecast.end - gain, forecast.end + gain}) {
       if (!forecast.is_stalled && change > now) {
         RequeueAt(context, change);

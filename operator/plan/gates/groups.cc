@@ -16,8 +16,8 @@ namespace cachewarm::plan {
 
 namespace {
 
-// Keys of labels or annotations that hold a group's name and, for kinds that number groups under
-// one name, its number.
+// The keys of the labels or annotations that contain a group's name and number. `number` is "" for
+// kinds that do not number their groups.
 struct Mark {
   std::string_view name;
   std::string_view number;

@@ -7,15 +7,15 @@
 #include "lib/api/kubernetes.h"
 #include "lib/codec/json_fwd.h"
 
-// Groups of pods that run together or not at all. Pure.
+// Recognizes groups of pods that must run together or not at all. Pure.
 namespace cachewarm::plan {
 
 // Converts a PodTemplateSpec, or the JSON of a pod, to the pod that the functions below take.
 api::Pod AsPod(std::shared_ptr<const codec::Json> pod_template);
 
-// Returns the name of a pod's group, from the labels and annotations of LeaderWorkerSet, JobSet,
-// PodGroup (scheduler-plugins), Volcano, KAI, Ray and Kueue's plain pod groups; "" if there is
-// none. Two pods of one namespace are in the same group if their names are equal.
+// Returns the name of a pod's group; "" if it has none. Reads the labels and annotations of
+// LeaderWorkerSet, JobSet, PodGroup (scheduler-plugins), Volcano, KAI, Ray, and Kueue's plain pod
+// groups. Two pods of one namespace are in the same group if their names are equal.
 std::string GroupOf(const api::Pod& pod);
 
 // True if the pod belongs to a gang (pods that are scheduled all together) of an unsupported kind.

@@ -11,10 +11,10 @@
 #include "lib/base/clock.h"
 #include "operator/plan/snapshot.h"
 
-// Deadlines of held pods. One hold budget covers a whole rollout: with one budget per pod, the
-// holds of pods created one after the other would add up. Everything is derived from the pods, so
-// that every leader of the operator, and the sweep that releases overdue pods, compute the same
-// deadlines. Pure.
+// Computes the deadlines of held pods. One hold budget covers a whole rollout, because with a
+// budget per pod the holds of pods created one after the other would add up. All inputs are API
+// objects, so that every leader of the operator, and the sweep that releases overdue pods, compute
+// the same deadlines. Pure.
 namespace cachewarm::plan {
 
 // Shorter holds are neither reported nor counted.
@@ -46,7 +46,7 @@ class HoldDeadlines {
   };
 
   Duration longest_;
-  // By revision, then by creation time of the first pod.
+  // Rollouts by revision, then by creation time of their first pod.
   std::map<std::string, std::map<WallTime, Rollout>> rollouts_;
 };
 

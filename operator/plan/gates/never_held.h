@@ -5,8 +5,8 @@
 
 #include "operator/plan/plan_context.h"
 
-// Pods that must not be held because a hold could violate an availability constraint: they are
-// released at once. DecideNeverHeld() (decisions.h) decides for a whole workload.
+// Finds pods that must be released at once, because holding them could violate an availability
+// constraint. DecideNeverHeld() (decisions.h) decides for a whole workload.
 namespace cachewarm::plan {
 
 // True if fewer pods are available than status.minAvailable.

@@ -20,7 +20,7 @@ constexpr Duration kPublish = seconds(5);
 // Assumed time for verifying, activating and reporting a bundle after its last byte has arrived.
 constexpr Duration kActivate = seconds(1);
 constexpr Duration kRemainingMin = seconds(1);
-// Caps forecasts: no hold is this long, and a wrong number must not overflow.
+// Caps forecasts, so that a wrong number does not overflow. No hold is this long.
 constexpr double kForecastSecondsMax = 86'400;
 constexpr double kDefaultRate = 20e6;
 
@@ -33,7 +33,7 @@ double RateOf(int64_t bytes, double in_seconds) {
   return bytes > 0 && in_seconds > 0 ? static_cast<double>(bytes) / in_seconds : 0;
 }
 
-// True if starts with the bundle of `key` compiled nevertheless, and none used it.
+// True if starts with `key` compiled although they had the bundle, and no start used it.
 bool IsUseless(const api::Starts& starts, const std::string& key) {
   bool useless = false;
   for (const api::StartSample& sample : starts.recent) {

@@ -13,8 +13,8 @@ namespace reason = api::reason;
 
 namespace {
 
-// Recheck interval while the agent's pod is not Ready and only its last report shows that it is
-// live.
+// Recheck interval while the agent's pod is not Ready and the agent counts as live only because of
+// its last report.
 constexpr Duration kAgentRecheck = std::chrono::seconds(30);
 
 bool HasFacts(const NodeView& view) {
@@ -33,7 +33,7 @@ api::NodeCondition EvaluateCondition(const NodeObservation& observation) {
   if (observation.readiness.empty()) {
     return {.status = "True",
             .reason = std::string(reason::kNodeNoMatchingWarmup),
-            .message = "there is no CacheWarmup"};
+            .message = "there are no CacheWarmups"};
   }
   if (!IsLive(observation.view, observation.now) || !HasFacts(observation.view)) {
     return {.status = "Unknown",
@@ -53,7 +53,7 @@ api::NodeCondition EvaluateCondition(const NodeObservation& observation) {
   if (Find(observation.readiness, ReadinessState::kWarm) == nullptr) {
     return {.status = "True",
             .reason = std::string(reason::kNodeNoMatchingWarmup),
-            .message = "no pod of any CacheWarmup can run here"};
+            .message = "no pod of any CacheWarmup can run on this node"};
   }
   return {.status = "True",
           .reason = std::string(reason::kNodeWarm),

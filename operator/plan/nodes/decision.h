@@ -36,8 +36,8 @@ struct NodeDecision {
 // used instead.
 WallTime WarmingDeadline(const api::Node& node, WallTime now);
 
-// Returns the decision for one node. Pure and total. Fails open: a Ready node loses its startup
-// taints at the deadline.
+// Returns the decision for one node. Pure. Fails open: a Ready node loses its startup taints at the
+// deadline.
 NodeDecision EvaluateNode(const NodeObservation& observation);
 
 }  // namespace cachewarm::plan

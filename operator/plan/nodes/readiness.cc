@@ -30,8 +30,8 @@ bool IsOut(const api::CacheWarmup& warmup) {
          std::find(std::begin(kReasons), std::end(kReasons), ready->reason) != std::end(kReasons);
 }
 
-// True if the node lacks only devices. A device plugin registers after the node has joined; until
-// then no pod that requests devices seems to fit.
+// True if the node lacks only devices. They appear when a device plugin registers, some time after
+// the node has joined; until then, no pod that requests devices fits.
 bool AwaitsDevices(const PlanContext& context, const NodeView& view) {
   const PodShape& shape = context.pod_template.shape;
   const api::Node& node = *view.node;
@@ -50,12 +50,12 @@ bool AwaitsDevices(const PlanContext& context, const NodeView& view) {
 NodeReadiness EvaluateBundles(const PlanContext& context, const NodeState& node) {
   for (const api::WantedBundle& wanted : WantedBundles(context, static_cast<size_t>(node.target))) {
     const api::NodeBundle* reported = ReportedBundle(node, wanted.digest);
-    const std::string of = fmt::format("bundle {} of {}/{}", wanted.digest.Short(),
+    const std::string of = fmt::format("bundle {} of CacheWarmup {}/{}", wanted.digest.Short(),
                                        context.in.warmup.ns, context.in.warmup.name);
     if (reported != nullptr && reported->state == api::BundleState::kFailed &&
         reported->reason != reason::kFetchFailed) {
       return {.state = ReadinessState::kFailed,
-              .message = fmt::format("{}: {}", of, reported->reason)};
+              .message = fmt::format("{} failed: {}", of, reported->reason)};
     }
     if (reported == nullptr || reported->state != api::BundleState::kActive) {
       return {.state = ReadinessState::kWarming,
@@ -75,7 +75,8 @@ NodeReadiness EvaluateReadiness(const Snapshot& snapshot) {
   if (context.deleting() || context.paused() || IsOut(snapshot.warmup) || snapshot.nodes.empty()) {
     return {};
   }
-  const std::string name = fmt::format("{}/{}", snapshot.warmup.ns, snapshot.warmup.name);
+  const std::string name =
+      fmt::format("CacheWarmup {}/{}", snapshot.warmup.ns, snapshot.warmup.name);
   if (context.nodes.empty() || !context.nodes.front().possible) {
     return AwaitsDevices(context, snapshot.nodes.front())
                ? NodeReadiness{.state = ReadinessState::kWarming,

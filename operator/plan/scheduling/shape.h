@@ -11,8 +11,9 @@
 #include "operator/plan/snapshot.h"
 
 // The parts of a pod that decide where it may run: node selector, required node affinity,
-// tolerations, requests (kube-scheduler's NodeAffinity, TaintToleration and NodeResourcesFit). Pod
-// (anti)affinity and topology spread are ignored: results are only hints to the scheduler.
+// tolerations, requests (kube-scheduler's NodeAffinity, TaintToleration and NodeResourcesFit).
+// Ignores pod (anti)affinity and topology spread constraints, because the results are only hints to
+// the scheduler.
 namespace cachewarm::plan {
 
 struct Requirement {

@@ -26,7 +26,8 @@ struct RefusedCase {
 };
 
 const RefusedCase kRefused[] = {
-    {"no_room", [](SnapshotBuilder& b) { b.view("n1").free["pods"] = 0; }, "has capacity for a builder Job"},
+    {"no_room", [](SnapshotBuilder& b) { b.view("n1").free["pods"] = 0; },
+     "has capacity for a builder Job"},
     {"cap", [](SnapshotBuilder& b) { b.in().builder_jobs_elsewhere = 8; }, "builders.jobsMax"},
     {"none", [](SnapshotBuilder& b) { b.in().settings.builder_jobs_max = 0; },
      "builders.jobsMax is 0"},

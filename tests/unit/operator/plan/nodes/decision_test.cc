@@ -116,13 +116,13 @@ TEST(NodeCondition, NamesWhatTheNodeLacks) {
        {"Unknown", "AgentNotReady", "no cachewarm agent is ready on this node"}},
       {"a tainted node that nothing fits",
        {.readiness = {kNone}},
-       {"True", "NoMatchingWarmup", "no pod of any CacheWarmup can run here"}},
+       {"True", "NoMatchingWarmup", "no pod of any CacheWarmup can run on this node"}},
       {"one that has the condition already",
        {.taint = "", .readiness = {kNone}, .condition = api::NodeCondition{"True", "Warm", ""}},
-       {"True", "NoMatchingWarmup", "no pod of any CacheWarmup can run here"}},
+       {"True", "NoMatchingWarmup", "no pod of any CacheWarmup can run on this node"}},
       {"without any warmup",
        {.readiness = {}},
-       {"True", "NoMatchingWarmup", "there is no CacheWarmup"}},
+       {"True", "NoMatchingWarmup", "there are no CacheWarmups"}},
   };
   for (const Case& each : cases) {
     Fresh fresh = each.fresh;

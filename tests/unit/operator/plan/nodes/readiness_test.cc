@@ -41,7 +41,7 @@ TEST(NodeReadiness, UnpreparedDirectoryIsWarming) {
   const NodeReadiness readiness =
       After([](SnapshotBuilder& builder) { builder.reported("n1").prepared.clear(); });
   EXPECT_EQ(readiness.state, ReadinessState::kWarming);
-  EXPECT_EQ(readiness.message, "the directory of models/llama is not prepared yet");
+  EXPECT_EQ(readiness.message, "the directory of CacheWarmup models/llama is not prepared yet");
 }
 
 // The node gets no entry while 64 others stay, so no pod should wait for it.
@@ -67,7 +67,7 @@ TEST(NodeReadiness, PendingBundleIsWarming) {
   const NodeReadiness readiness =
       After([](SnapshotBuilder& builder) { builder.reported("n1").bundles.clear(); });
   EXPECT_EQ(readiness.state, ReadinessState::kWarming) << "also before the NodeCache lists it";
-  EXPECT_EQ(readiness.message, "bundle aaaaaaaaaaaa of models/llama is not active yet");
+  EXPECT_EQ(readiness.message, "bundle aaaaaaaaaaaa of CacheWarmup models/llama is not active yet");
 }
 
 TEST(NodeReadiness, FailureIsFinalExceptStoreErrors) {
@@ -78,7 +78,8 @@ TEST(NodeReadiness, FailureIsFinalExceptStoreErrors) {
     });
   };
   EXPECT_EQ(failed("DiskFull").state, ReadinessState::kFailed);
-  EXPECT_EQ(failed("DiskFull").message, "bundle aaaaaaaaaaaa of models/llama: DiskFull");
+  EXPECT_EQ(failed("DiskFull").message,
+            "bundle aaaaaaaaaaaa of CacheWarmup models/llama failed: DiskFull");
   EXPECT_EQ(failed("FetchFailed").state, ReadinessState::kWarming) << "the agent retries";
 }
 
