@@ -141,3 +141,31 @@ class TestOutcomes:
         listed.write_text("# a comment\ntoy/toy.cc: -a | +b  # nothing reads it\n")
         assert mutate.equivalents(listed) == {"toy/toy.cc: -a | +b"}
         assert rooms.programs(toy.root, "toy/toy.cc") == ["toy_test"]
+
+
+class RecordedBuild:
+    """Links everything, and every test passes."""
+    scratch = Path("/scratch")
+
+    def __init__(self):
+        self.linked, self.ran = [], []
+
+    def link(self, target, *_):
+        self.linked.append(target)
+        return self.scratch / target
+
+    def path_of(self, target):
+        return Path("/build") / target
+
+    def test(self, program, environment, _):
+        self.ran.append((str(program), environment.get("CACHEWARM_PROGRAMS")))
+        return 1.0
+
+
+def test_a_fault_in_a_main_is_judged_only_by_the_test_that_starts_the_program():
+    build = RecordedBuild()
+    judge = mutate.Judge(build)
+    judge.times = {"agent_test": 1, "agent_program_test": 1}
+    assert judge.notices("agent/main.cc", "fault.o", ["agent_test", "agent_program_test"]) is None
+    assert build.linked == ["cachewarm-agent"]
+    assert build.ran == [("/build/agent_program_test", "/scratch")]

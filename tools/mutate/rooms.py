@@ -15,6 +15,7 @@ ALSO = {
     "operator/config.cc": ["operator_settings_test"],
     "operator/main.cc": ["operator_program_test"],
     "agent/main.cc": ["agent_program_test"],
+    "cli/main.cc": ["cli_program_test"],
     "agent/tree": ["agent_test"],
     "agent/watch": ["agent_test"],
     "agent/steps": ["agent_test", "agent_settings_test"],
@@ -22,7 +23,8 @@ ALSO = {
     "lib/bundle/store": ["bundle_store_test"],
 }
 # Programs that a test starts; they get the fault too.
-STARTS = {"agent_program_test": "cachewarm-agent", "operator_program_test": "cachewarm-operator"}
+STARTS = {"agent_program_test": "cachewarm-agent", "cli_program_test": "cachewarm",
+          "operator_program_test": "cachewarm-operator"}
 
 
 def sources(root, room):
