@@ -31,7 +31,7 @@ absl::StatusOr<Entry> ReadEntry(std::string_view text, const Entry* before) {
   entry.path = line.Text("path", static_cast<size_t>(Limits{}.path_bytes_max));
   entry.kind = line.Text("kind", kKindBytesMax);
   if (!IsPlainUtf8(entry.kind)) {
-    line.Fail("kind", "holds control characters");
+    line.Fail("kind", "is not UTF-8 or holds control characters");
   }
   entry.bytes = line.Number("size", 0, kFileBytesMax);
   entry.digest = line.Sha256("sha256");
@@ -45,7 +45,7 @@ absl::StatusOr<Entry> ReadEntry(std::string_view text, const Entry* before) {
   CW_RETURN_IF_ERROR(line.status());
   CW_RETURN_IF_ERROR(Annotate(CheckPath(entry.path, {}), "path"));
   if (before != nullptr && !(before->path < entry.path)) {
-    return absl::InvalidArgumentError("path: the list is not sorted or names a path twice");
+    return absl::InvalidArgumentError("path: must sort after the path of the line before");
   }
   return entry;
 }
@@ -76,7 +76,7 @@ absl::StatusOr<EntryList> WriteEntryList(const std::vector<Entry>& entries) {
   for (const Entry& entry : entries) {
     if (!IsPlainUtf8(entry.kind)) {
       return absl::InvalidArgumentError(
-          fmt::format("\"{}\": its kind holds control characters", entry.path));
+          fmt::format("\"{}\": its kind is not UTF-8 or holds control characters", entry.path));
     }
     fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{}", entry.path, entry.kind,
                    entry.bytes, entry.digest.hex(), entry.frame);
@@ -99,7 +99,7 @@ absl::StatusOr<EntryList> WriteEntryList(const std::vector<Entry>& entries) {
 absl::StatusOr<std::vector<Entry>> ReadEntryList(const EntryList& list, int64_t entries_max) {
   if (list.line_bytes < 0 || list.line_bytes > kEntryLinesBytesMax) {
     return absl::InvalidArgumentError(
-        fmt::format("its size is not between 0 and {}", kEntryLinesBytesMax));
+        fmt::format("lineBytes is not between 0 and {}", kEntryLinesBytesMax));
   }
   CW_ASSIGN_OR_RETURN(const std::string packed, codec::DecodeBase64(list.packed));
   Buffer lines;

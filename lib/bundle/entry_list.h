@@ -25,12 +25,13 @@ struct EntryList {
   std::string packed;
 };
 
-// Encodes `entries`; deterministic for one version of zstd. INVALID_ARGUMENT if a kind contains
-// control characters, or if the lines take more than kEntryLinesBytesMax bytes.
+// Encodes `entries`; deterministic for one version of zstd. INVALID_ARGUMENT if a kind is not UTF-8
+// or contains control characters, or if the lines take more than kEntryLinesBytesMax bytes.
 absl::StatusOr<EntryList> WriteEntryList(const std::vector<Entry>& entries);
 
-// Decodes and checks a list. Paths must be sorted and unique and pass CheckPath() of policy.h; a
-// file has at most 1 TiB. Otherwise INVALID_ARGUMENT, naming line and field.
+// Decodes and checks a list of at most `entries_max` entries. Paths must be sorted and unique and
+// pass CheckPath() of policy.h; a file has at most 1 TiB. Otherwise INVALID_ARGUMENT, naming the
+// line and, if one is wrong, the field.
 absl::StatusOr<std::vector<Entry>> ReadEntryList(const EntryList& list, int64_t entries_max);
 
 }  // namespace cachewarm::bundle

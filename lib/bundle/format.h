@@ -27,8 +27,8 @@ inline constexpr int64_t kManifestBytesMax = 4LL << 20;
 inline constexpr codec::JsonLimits kManifestLimits{.bytes_max = size_t{kManifestBytesMax},
                                                    .values_max = 256U << 10U};
 inline constexpr int64_t kConfigBytesMax = 64LL << 20;
-// A group of pods may capture one bundle together. Each pod adds at most one layer to those of the
-// base bundle (docs/design/0018).
+// Maximum number of layers of a bundle. It must suffice for a group of pods that captures one
+// bundle together: each pod adds at most one layer to those of the base bundle (docs/design/0018).
 inline constexpr int kLayersMax = 96;
 
 // Identifies a blob.
@@ -46,7 +46,7 @@ struct Manifest {
   std::map<std::string, std::string> annotations;
 };
 
-// One file of the bundle. The paths imply the directories.
+// One file of the bundle. Directories have no entry: the paths of the files imply them.
 struct Entry {
   std::string path;  // "inductor/ab/cab.py": relative, UTF-8
   std::string kind;  // cache kind (lib/caches): determines mode, mtime and linking on the node
@@ -80,13 +80,13 @@ struct LayerIndex {
 
 // Describes the origin of a bundle and its requirements on a node.
 struct Facts {
-  std::string architecture = "amd64";          // OCI name
+  std::string architecture = "amd64";          // CPU architecture by its OCI name
   std::string key;                             // 64 hex digits, lib/fingerprint
   std::map<std::string, std::string> factors;  // the inputs of the key's hash, by name
   std::map<std::string, std::string> node;     // driver, raw CPU flags...
   std::map<std::string, std::string> engines;  // "torch": "2.15.0"
-  bool requires_cpu_class = false;             // the bundle holds native host code
-  std::vector<std::string> gpu_architectures;  // sorted
+  bool requires_cpu_class = false;             // holds CPU code: fits only nodes of its CPU class
+  std::vector<std::string> gpu_architectures;  // for which it holds GPU code; sorted
   int64_t compile_milliseconds = 0;  // total compile time recorded in the files; a hit saves it
 
   friend bool operator==(const Facts&, const Facts&) = default;
@@ -107,7 +107,7 @@ struct Bundle {
 
 struct FormatLimits {
   int64_t entries_max = 200'000;
-  int64_t frames_max = 100'000;  // in all layers together
+  int64_t frames_max = 100'000;  // per layer
 };
 
 // Returns the canonical JSON of a manifest.

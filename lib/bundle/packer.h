@@ -29,7 +29,7 @@ struct PackFile {
 };
 
 struct PackOptions {
-  int level = 2;                    // zstd compression level: docs/design/0006
+  int level = 2;                    // zstd compression level; why 2: docs/design/0006
   int64_t frame_bytes = 4LL << 20;  // raw size of a full frame: multiple of 512, at least 4096
   // Number of threads that read, hash and compress, in addition to the calling thread.
   int threads = DefaultThreads();

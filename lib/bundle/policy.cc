@@ -94,8 +94,8 @@ absl::Status CheckMember(const Member& member, const Limits& limits) {
   } else if (member.type != MemberType::kFile && member.type != MemberType::kDirectory) {
     return MemberRefused(
         member.path,
-        fmt::format("it is a {}; only files, directories and hard links to files of the "
-                    "bundle may be in it",
+        fmt::format("it is a {}; a bundle may contain only files, directories and hard links to "
+                    "its own files",
                     TypeName(member.type)));
   }
   if ((member.mode & kSpecialBits) != 0) {

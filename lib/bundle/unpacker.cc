@@ -105,7 +105,8 @@ absl::Status CheckFrameSize(const Frame& frame, size_t layer, const Limits& limi
   }
   if (frame.bytes > static_cast<int64_t>(FrameBytesMax(static_cast<size_t>(frame.raw_bytes)))) {
     return absl::InvalidArgumentError(
-        fmt::format("the bundle is refused: a frame of layer {} takes {} bytes for {} raw ones",
+        fmt::format("the bundle is refused: a frame of layer {} takes {} bytes, more than zstd "
+                    "needs for its {} bytes of content",
                     layer, frame.bytes, frame.raw_bytes));
   }
   return absl::OkStatus();

@@ -32,15 +32,15 @@ struct UnpackOptions {
   // By index in Config::entries: true for a file that `staging` already holds and that is therefore
   // not read. Empty: `staging` holds none of the files.
   PresentEntries present;
-  // Compares the sha256 of every file with the entry list. If false, only the sha256 of the frames
-  // is verified: an entry list that contradicts the newest layer is then not detected. This is no
-  // loss of security, because list and layer have the same writer.
+  // Compares the sha256 of every file with the entry list. If false, the files of the newest layer
+  // are verified only by the sha256 of their frames: an entry list that contradicts this layer is
+  // then not detected. This is no loss of security, because list and layer have the same writer.
   bool check_contents = true;
   // Makes Start() create the directories; if false they must exist.
   bool make_directories = true;
   // Makes Finish() call syncfs, so that all files are durable on return. If false, the caller must
-  // call syncfs, once for several bundles. In both cases background syncs begin while files are
-  // still being created.
+  // call syncfs; one call suffices for several bundles. In both cases background syncs begin while
+  // files are still being created.
   bool sync = true;
   // Keeps a file that exists already: needed because a generation may be the union of several
   // bundles. The bundle's content for that path is still verified. If false, an existing path
@@ -58,7 +58,7 @@ struct UnpackOptions {
 //
 // Call on one thread at a time. Internal threads write the files; the destructor waits for them.
 // Memory: the packed bytes of `threads` + 2 frames and the raw bytes of `threads` frames. File
-// descriptors: at most kHandlesMax + 1 per thread.
+// descriptors: at most DirHandles::kHandlesMax + 1 per thread.
 class Unpacker : public Sink {
  public:
   // `config` must come from a verified blob; `config`, `manifest` and `staging` must outlive the

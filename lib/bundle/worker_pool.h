@@ -56,7 +56,8 @@ class WorkerPool {
   std::condition_variable ended_;
   std::deque<Job> waiting_;
   int64_t begun_ = 0;             // number of jobs removed from waiting_
-  std::vector<int64_t> running_;  // number of the job that each thread runs
+  std::vector<int64_t> running_;  // number of the job that each thread runs; idle: INT64_MAX
+  // Number of the first job that failed; -1 if no thread could be started.
   int64_t failed_ = std::numeric_limits<int64_t>::max();
   absl::Status error_;  // error of job number `failed_`
   bool closing_ = false;

@@ -34,7 +34,7 @@ struct Request {
   std::string url;  // absolute; http or https
   Headers headers;
   std::string body;
-  BodySource* source = nullptr;  // replaces `body`; must live until Send() returns
+  BodySource* source = nullptr;  // if set, sent instead of `body`; must live until Send() returns
   // The request fails with DEADLINE_EXCEEDED if no byte is transferred for this time, also while
   // connecting. The time during which a sink or source of the caller blocks does not count.
   Duration inactivity{30'000};
@@ -103,7 +103,7 @@ struct ClientOptions {
   // Hosts that may be contacted over plain HTTP. Loopback hosts always may.
   std::vector<std::string> plain_http_hosts;
   std::string user_agent = "cachewarm";
-  ProxyOptions proxy;  // proxies; environment variables are ignored
+  ProxyOptions proxy;  // variables such as HTTPS_PROXY are not read: see ReadProxies()
 };
 
 // Prepares the process for HTTP clients. Call it first in main, before any thread exists. It keeps

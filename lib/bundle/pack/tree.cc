@@ -33,7 +33,8 @@ absl::Status CheckFile(const PackFile& file, const Limits& limits) {
   }
   if (IsWhiteout(file.path)) {
     return absl::InvalidArgumentError(
-        fmt::format("\"{}\": OCI tools treat a name that begins with .wh. as the removal of a file",
+        fmt::format("\"{}\": the name of a file must not begin with .wh., because OCI tools treat "
+                    "such a file as the removal of another one",
                     file.path));
   }
   if (file.mtime_ns < 0) {

@@ -45,7 +45,7 @@ void ReadEnvelope(Reader& reader, Envelope& envelope) {
     ReadBytes(each, "sig", kSignatureBytesMax, envelope.signature);
   });
   if (reader.status().ok() && signatures != 1) {
-    reader.Fail("signatures", "expected one");
+    reader.Fail("signatures", "expected exactly one signature");
   }
 }
 

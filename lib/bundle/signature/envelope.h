@@ -23,7 +23,7 @@ struct Envelope {
   std::string payload_type;
   std::string payload;    // text of the statement
   std::string signature;  // of the bytes that SignedBytes() returns
-  std::string key_hint;   // identifies the key; not signed
+  std::string key_hint;   // identifies the key; not signed, so do not rely on it
 };
 
 // Returns the bytes that are signed (DSSE "PAE").

@@ -9,8 +9,10 @@
 
 #include "absl/status/statusor.h"
 
-// Reads keys of `cosign generate-key-pair` and `openssl`: ECDSA on the curve P-256 with SHA-256.
-// (cosign 3.1 also signs with Ed25519 keys, but does not verify these signatures.)
+// Reads keys: ECDSA on the curve P-256, used with SHA-256. Public keys may come from `cosign
+// generate-key-pair` or `openssl`; private keys from `openssl`, because cosign encrypts its own in
+// a format that is not supported here. Ed25519 keys are rejected: cosign 3.1 signs with them, but
+// does not verify these signatures.
 namespace cachewarm::bundle {
 
 // Thread-safe; copies share the key.
@@ -22,7 +24,7 @@ class PublicKey {
   static absl::StatusOr<std::vector<PublicKey>> Parse(std::string_view pem);
 
   // True if `signature` (ASN.1) over `message` was made with the private key that belongs to this
-  // key. Accepts any bytes.
+  // key; false also for a malformed signature.
   bool HasSigned(std::string_view message, std::string_view signature) const;
   // Returns base64 of the SHA-256 of the SubjectPublicKeyInfo: the key hint that cosign writes.
   const std::string& hint() const { return hint_; }

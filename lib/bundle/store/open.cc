@@ -66,7 +66,7 @@ bool Contains(const std::vector<std::string>& hosts, std::string_view host) {
   return std::find(hosts.begin(), hosts.end(), host) != hosts.end();
 }
 
-// True if the URL is accessed over plain http. Only configured hosts and loopback are.
+// True if `url` is accessed over plain http: a configured host, or loopback if no CA is configured.
 absl::StatusOr<bool> UsesPlainHttp(const StoreUrl& url, const StoreOptions& options) {
   CW_ASSIGN_OR_RETURN(const http::Url parsed,
                       http::Url::Parse(fmt::format("https://{}/", url.host)));

@@ -35,7 +35,8 @@ inline constexpr int64_t kBytesPerSecondMin = 64 << 10;
 
 struct StoreOptions {
   std::string url;
-  // Registries ("10.100.0.1:5000") to access over plain http. Loopback is always allowed.
+  // Registries ("10.100.0.1:5000") to access over plain http. Registries on loopback need not be
+  // listed, unless ca_file is set.
   std::vector<std::string> insecure_hosts;
   std::string ca_file;  // PEM, replaces the system's certificate authorities; empty: the system's
   // PEM chain and key of the client certificate; both or none.
@@ -45,7 +46,7 @@ struct StoreOptions {
   // Registries from which blobs and manifests are read first, in this order (MirroredStore). They
   // use the same certificate authorities as the store, and auth_file may hold their credentials.
   std::vector<std::string> mirrors;
-  int connections_max = 0;       // per registry and direction (reads, writes); 0: no limit
+  int connections_max = 0;  // concurrent reads, and concurrent writes, per registry; 0: no limit
   int64_t bytes_per_second = 0;  // total rate of blob downloads; 0: no limit
   http::ProxyOptions proxy;      // for registries, token servers and targets of redirects
 };

@@ -10,7 +10,8 @@
 namespace cachewarm::bundle {
 namespace {
 
-// One frame that is being received and one that waits for a free worker thread.
+// Number of compressed frames that are held in addition to one per worker thread: one that is being
+// received and one that waits for a free thread.
 constexpr size_t kSpareFrames = 2;
 
 }  // namespace

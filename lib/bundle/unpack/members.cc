@@ -193,7 +193,7 @@ absl::Status MemberStream::HandleRest(const RawFrame& frame, NewFile file, FileM
   if (padding.size() >= size_t{kTarBlockBytes} ||
       padding.find_first_not_of('\0') != std::string_view::npos) {
     return absl::InvalidArgumentError(fmt::format(
-        "member \"{}\" is refused: its last frame has more data after its end", file.entry().path));
+        "member \"{}\" is refused: data follows it in its last frame", file.entry().path));
   }
   return EndPart(frame, std::move(file), maker);
 }

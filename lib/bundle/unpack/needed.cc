@@ -16,7 +16,7 @@ struct FrameUse {
   Content content = Content::kNothing;
   int64_t raw_bytes = 0;
   bool begins_layer = false;
-  bool continues = false;  // its last file ends in a later frame
+  bool continues = false;  // the rest of its last file may be in the next frame
 };
 
 std::vector<FrameUse> FramesOf(const Config& config) {
@@ -38,9 +38,9 @@ void MarkEntries(const Config& config, const PresentEntries& present, std::vecto
   }
 }
 
-// Copies the state of each frame to the following frames in which no listed file begins, because
-// they may contain the rest of its last file. Only the tar header, which is not known yet, would
-// show where that file ends.
+// A file may continue in the following frames, as long as no listed file begins in them. Gives
+// these frames the state of the frame in which the file begins. Not every one of them may hold a
+// part of the file: where it ends depends on the size of its tar header, which is not known yet.
 void ExtendToContinuations(std::vector<FrameUse>& uses) {
   for (size_t i = 1; i < uses.size(); ++i) {
     if (uses[i].content == Content::kNothing && uses[i - 1].continues && !uses[i].begins_layer) {

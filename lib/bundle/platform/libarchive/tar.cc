@@ -30,7 +30,7 @@ struct FreeReader {
 // prevent these bytes, but leaks the member's sparse map.)
 struct HeaderText {
   std::string text;
-  bool whole = false;
+  bool whole = false;  // `text` is complete: drop all further bytes
 };
 
 la_ssize_t Append(archive* /*writer*/, void* header, const void* bytes, size_t size) {

@@ -108,13 +108,17 @@ absl::StatusOr<std::vector<PublicKey>> PublicKey::Parse(std::string_view pem) {
   std::vector<PublicKey> keys;
   while (std::optional<Block> block = NextBlock(bio.get())) {
     if (block->name != PEM_STRING_PUBLIC) {
-      return KeyError(fmt::format("holds a \"{}\"; expected \"PUBLIC KEY\" (openssl pkey -pubout)",
-                                  block->name));
+      return KeyError(
+          fmt::format("holds a PEM \"{}\"; expected \"PUBLIC KEY\" (openssl pkey -pubout "
+                      "writes one)",
+                      block->name));
     }
     const unsigned char* der = Bytes(block->der);
     Key key(d2i_PUBKEY(nullptr, &der, static_cast<long>(block->der.size())));
     if (key == nullptr || !IsP256(key.get())) {
-      return KeyError("holds a key that is not ECDSA on P-256; cosign generate-key-pair makes one");
+      return KeyError(
+          "holds a key that is not ECDSA on P-256; make one of this kind with cosign "
+          "generate-key-pair");
     }
     if (keys.size() == kKeysMax) {
       return KeyError(fmt::format("holds more than {} keys", kKeysMax));

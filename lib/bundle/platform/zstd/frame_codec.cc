@@ -54,7 +54,7 @@ absl::Status FrameReader::Decompress(std::string_view frame, size_t raw_bytes, B
   }
   // Reject bytes after the frame: ZSTD_decompress would also decompress a second frame.
   if (ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {
-    return absl::DataLossError("not one whole zstd frame");
+    return absl::DataLossError("expected exactly one complete zstd frame");
   }
   const std::span<char> output = raw.Make(raw_bytes);
   const size_t size = ZSTD_decompressDCtx(state_->context.get(), output.data(), output.size(),
@@ -64,7 +64,7 @@ absl::Status FrameReader::Decompress(std::string_view frame, size_t raw_bytes, B
   }
   if (size != raw_bytes) {
     return absl::DataLossError(fmt::format(
-        "a frame holds {} bytes, but {} according to the frame index", size, raw_bytes));
+        "the zstd frame holds {} bytes when decompressed, but {} were announced", size, raw_bytes));
   }
   return absl::OkStatus();
 }

@@ -64,8 +64,9 @@ bool IsSameFile(const fs::Dir& repository, const std::string& name, const fs::Fd
   return expected.ok() && found.ok() && found->inode == expected->inode;
 }
 
-// Removes temporary files whose writer has exited: their lock is free. Takes the lock by the file's
-// name and checks that it still is the same file, because a new writer may have reused the name.
+// Removes temporary files whose writer has exited: their lock is free. After a file was opened by
+// its name and locked, checks that the name still belongs to this file: a new writer may have
+// reused the name.
 void RemoveAbandoned(const fs::Dir& repository) {
   fs::Walk(repository, kUploads, {}, [&](const fs::WalkEntry& entry) {
     const std::string path = fmt::format("{}/{}", kUploads, entry.path);
@@ -123,7 +124,9 @@ absl::StatusOr<UploadFile> UploadFile::Start(const fs::Dir& repository) {
     if (*locked) {
       return upload;
     }
-    upload.name_.clear();  // the file was removed, or another writer has reused the name
+    // The name no longer belongs to this file: the file was removed, or another writer has reused
+    // the name. Clear it, so that the destructor removes nothing.
+    upload.name_.clear();
   }
   return absl::ResourceExhaustedError(
       fmt::format("{}/{}: too many uploads at once", repository.name(), kUploads));

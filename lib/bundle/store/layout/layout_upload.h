@@ -39,7 +39,7 @@ class UploadFile {
   UploadFile(const fs::Dir& repository, std::string name, fs::Fd file);
 
   const fs::Dir* repository_;
-  std::string name_;  // empty after MoveTo()
+  std::string name_;  // path of the file; empty after MoveTo(): the destructor removes nothing
   fs::Fd file_;
   int64_t bytes_ = 0;
   int64_t flushed_bytes_ = 0;  // bytes whose write-back to disk was started

@@ -67,6 +67,8 @@ class MeteredStore : public ForwardingStore {
   class Upload;
   class TimedSink;
 
+  // Calls `run` and reports the call. `run` may set StoreCall::bytes, and must set StoreCall::time
+  // to the time that it spent in a sink: this time does not count.
   template <typename Call>
   auto Meter(std::string_view operation, Call run);
 

@@ -63,7 +63,7 @@ class MirroredStore : public ForwardingStore {
   const Random random_;
   std::mutex mutex_;
   std::vector<Mirror> mirrors_;
-  std::map<ReadKey, MonoTime> mirror_reads_;
+  std::map<ReadKey, MonoTime> mirror_reads_;  // reads from mirrors: when each one is forgotten
 };
 
 }  // namespace cachewarm::bundle

@@ -93,8 +93,8 @@ absl::StatusOr<std::optional<BasicCredentials>> FindCredentials(std::string_view
   const Json* helpers = reader.Member("credHelpers");
   if (reader.Has("credsStore") || (helpers != nullptr && MemberOf(*helpers, host) != nullptr)) {
     return absl::InvalidArgumentError(
-        fmt::format("credentials for {} are kept by a credential helper, which is not run; put "
-                    "them under \"auths\" of a separate file",
+        fmt::format("the credentials for {} are kept by a credential helper, which cachewarm does "
+                    "not run; write them to \"auths\" of a separate file",
                     host));
   }
   return std::nullopt;

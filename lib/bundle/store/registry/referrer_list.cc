@@ -95,7 +95,7 @@ absl::StatusOr<std::vector<Descriptor>> ReferrerList::ReadPages(http::Response p
     url = *next;
     CW_ASSIGN_OR_RETURN(std::optional<http::Response> answer, GetIndex(url, stop));
     if (!answer.has_value()) {
-      return absl::UnavailableError(fmt::format("GET {}: a page of the list is missing", url));
+      return absl::UnavailableError(fmt::format("GET {}: this page of referrers is missing", url));
     }
     page = *std::move(answer);
   }

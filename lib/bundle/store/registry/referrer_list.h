@@ -38,7 +38,7 @@ class ReferrerList {
   absl::Status Add(const Descriptor& referrer, const Artifact& artifact, std::stop_token stop);
 
  private:
-  // Requests the list of the referrers API. Returns nullopt if the registry has no such API.
+  // Requests one page of the referrers API. Returns nullopt if the registry has no such API.
   absl::StatusOr<std::optional<http::Response>> GetIndex(const std::string& url,
                                                          std::stop_token stop);
   absl::StatusOr<std::vector<Descriptor>> ReadPages(http::Response page,

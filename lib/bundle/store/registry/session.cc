@@ -23,7 +23,8 @@ using codec::Json;
 constexpr int kUnauthorized = 401;
 constexpr int kTooManyRequests = 429;
 constexpr int kServiceUnavailable = 503;
-// Tokens are cached by scope: one for each repository and access (pull or push).
+// Maximum number of cached authorizations: one per scope, that is, per repository and access (pull
+// or push). When it is reached, all are dropped.
 constexpr size_t kTokensMax = 1024;
 constexpr size_t kTokenAnswerBytesMax = 64U << 10U;
 constexpr size_t kWordsBytesMax = 500;

@@ -23,8 +23,8 @@ inline constexpr int kNotFound = 404;
 
 struct SessionOptions {
   std::string origin;     // "http://10.100.0.1:5000"
-  std::string host;       // key of the auth file
-  std::string auth_file;  // may be empty
+  std::string host;       // "10.100.0.1:5000": the auth file has the credentials under this name
+  std::string auth_file;  // path of a docker config.json; empty: anonymous
   int tries = 4;          // attempts per request before the registry counts as unavailable
 };
 
@@ -59,8 +59,9 @@ class Session {
  private:
   bool IsAtOrigin(const std::string& url) const;
   void Authorize(http::Request& request, const std::string& scope) const;
-  // Answers the challenge of a 401 response and caches the authorization. False if there are no
-  // credentials for the challenge.
+  // Answers the challenge of a 401 response and caches the authorization. False if that is not
+  // possible: there is no challenge, its scheme is unknown, or it is Basic and the auth file has no
+  // credentials.
   absl::StatusOr<bool> Login(const http::Response& refused, const std::string& scope,
                              std::stop_token stop);
   absl::StatusOr<std::string> FetchToken(const Challenge& challenge, const std::string& scope,

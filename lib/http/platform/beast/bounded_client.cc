@@ -28,8 +28,8 @@ using boost::asio::ip::tcp;
 constexpr size_t kReadBytes = 16U << 10U;
 constexpr size_t kUploadBytes = 64U << 10U;
 constexpr size_t kChunkHeadBytesMax = 32U << 10U;
-// Shortest possible chunk. Beast 1.74 asserts that a chunk header has at least this length when it
-// is parsed again ("0\r\n" alone fails).
+// Length of the shortest possible chunk. An incomplete chunk header is parsed again only when this
+// many bytes are there: Beast 1.74 asserts that length, and fails for "0\r\n" alone.
 constexpr size_t kChunkBytesMin = 5;
 
 // One request and its response, for one call of Run().

@@ -14,7 +14,7 @@ namespace cachewarm::http {
 // body.
 class ResponseParser final : public boost::beast::http::basic_parser<false> {
  public:
-  // `body_bytes_max` excludes chunk framing; nullopt: no limit.
+  // `body_bytes_max` limits the body, not counting chunk framing; nullopt: no limit.
   ResponseParser(bool is_head_request, std::optional<uint64_t> body_bytes_max) {
     skip(is_head_request);
     // For no limit, use UINT64_MAX instead of boost::none: in Beast 1.74 every length is greater
@@ -55,7 +55,7 @@ class ResponseParser final : public boost::beast::http::basic_parser<false> {
   void on_finish_impl(ErrorCode&) override {}
 
   Response head_;
-  bool is_whole_ = false;
+  bool is_whole_ = false;  // the head is complete: further fields are trailers
   std::string piece_;
 };
 

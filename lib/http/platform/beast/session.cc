@@ -219,7 +219,7 @@ class StreamSession : public Session {
 
   const std::map<std::string, Handler>& routes_;
   const std::atomic<bool>& draining_;
-  beast::flat_buffer buffer_;  // bounds trailers and chunk extensions too
+  beast::flat_buffer buffer_;  // its maximum size also limits trailers and chunk extensions
   std::optional<Parser> parser_;
   Answer answer_;
   bool idle_ = true;

@@ -26,8 +26,8 @@ using web::http::client::http_client_config;
 
 constexpr size_t kSocketReadBytes = 256U << 10U;
 constexpr size_t kOriginsMax = 32;
-// Timeout of the library. Its timer also runs while a sink blocks; therefore it is very long, and
-// Exchange::Await() measures the time instead.
+// Timeout of the library. So long that it never ends a transfer, because the library's timer also
+// runs while a sink blocks. Exchange::Await() measures the inactivity instead.
 constexpr std::chrono::seconds kLibraryTimeout{24 * 3600};
 constexpr Duration kCancelGrace{500};
 constexpr int kStaleConnectionsMax = 4;
@@ -41,7 +41,8 @@ absl::Status StartIoThread() {
     crossplat::threadpool::initialize_with_threads(1);
     return absl::OkStatus();
   } catch (const std::exception& error) {
-    return absl::InternalError(fmt::format("the client's I/O thread: {}", error.what()));
+    return absl::InternalError(
+        fmt::format("cannot start the client's I/O thread: {}", error.what()));
   }
 }
 

@@ -11,11 +11,12 @@
 namespace cachewarm::http {
 namespace {
 
-// If at least this many bytes wait for the caller, the next read of the socket waits, too.
+// If at least this many bytes wait for the caller, the socket is not read again until the caller
+// has taken them.
 constexpr size_t kArrivedBytesMax = 512U << 10U;
-// Limit of one Put(): the library delivers a whole chunk at once, and servers written in Go send a
-// whole response as one chunk. A longer chunk is treated as malformed, because the library parses
-// the malformed size "-1" as SIZE_MAX.
+// Limit of one Put(). It must be large: the library delivers a whole chunk at once, and servers
+// written in Go send a whole response as one chunk. It catches the malformed chunk size "-1", which
+// the library parses as SIZE_MAX.
 constexpr size_t kPieceBytesMax = 256U << 20U;
 
 absl::Status Append(const uint8_t* bytes, size_t count, std::string& arrived) {

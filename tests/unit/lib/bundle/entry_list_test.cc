@@ -86,7 +86,7 @@ TEST(EntryList, MalformedListErrorNamesLineAndField) {
       {"long path", fmt::format("{}\tk\t1\t{}\t0\n", std::string(1025, 'p'), kHex), "path"},
       {"not UTF-8", fmt::format("\xff\xfe\ttriton\t1\t{}\t0\n", kHex), "path"},
       {"no kind", fmt::format("a\t\t1\t{}\t0\n", kHex), "kind"},
-      {"odd kind", fmt::format("a\tx\x01\t1\t{}\t0\n", kHex), "kind: holds control characters"},
+      {"odd kind", fmt::format("a\tx\x01\t1\t{}\t0\n", kHex), "kind: is not UTF-8 or holds"},
       {"negative", fmt::format("a\ttriton\t-1\t{}\t0\n", kHex), "size: expected an integer"},
       {"text", fmt::format("a\ttriton\t1x\t{}\t0\n", kHex), "size: expected an integer"},
       {"plus", fmt::format("a\ttriton\t+1\t{}\t0\n", kHex), "size: expected an integer"},
@@ -99,8 +99,8 @@ TEST(EntryList, MalformedListErrorNamesLineAndField) {
       {"mtime", fmt::format("a\ttriton\t1\t{}\t0\t-5\n", kHex), "mtimeNanoseconds: expected"},
       {"no mtime", fmt::format("a\ttriton\t1\t{}\t0\t\n", kHex), "mtimeNanoseconds: expected"},
       {"eight fields", fmt::format("a\ttriton\t1\t{}\t0\t5\tx\n", kHex), "must be the last field"},
-      {"order", fmt::format("b\ttriton\t1\t{}\t0\n{}", kHex, good), "line 2: path: the list"},
-      {"twice", good + good, "line 2: path: the list is not sorted"},
+      {"order", fmt::format("b\ttriton\t1\t{}\t0\n{}", kHex, good), "line 2: path: must sort"},
+      {"twice", good + good, "line 2: path: must sort after"},
   };
   for (const Case& c : cases) {
     EXPECT_THAT(MessageOf(Packed(c.lines)), HasSubstr(c.message)) << c.name;
