@@ -292,7 +292,8 @@ void Follow(PlanContext& context, BuilderStatus& builder) {
 void FailRunningJobs(PlanContext& context) {
   for (BuilderStatus& builder : context.out.status.builders) {
     if (IsRunning(builder) && !builder.job.empty()) {
-      FailBuild(context, builder, reason::kBuilderLost, "spec.paused is set");
+      FailBuild(context, builder, reason::kBuilderLost,
+                "the Job is deleted because spec.paused is set");
     }
   }
   DeleteDoneJobs(context);

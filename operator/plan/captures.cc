@@ -61,8 +61,9 @@ std::optional<Failure> CheckContainer(const CaptureHandshake& handshake) {
   }
   if (handshake.request != nullptr && handshake.request->started_time != container->started_time) {
     return Failure{reason::kBuilderRestarted,
-                   fmt::format("the container restarted ({} restarts){}{}", container->restarts,
-                               container->message.empty() ? "" : ": ", container->message)};
+                   fmt::format("the container restarted during the build ({} restarts){}{}",
+                               container->restarts, container->message.empty() ? "" : ": ",
+                               container->message)};
   }
   return std::nullopt;
 }
@@ -81,20 +82,23 @@ std::optional<Failure> CheckDeadline(PlanContext& context, const CaptureHandshak
   }
   if (!is_ready) {
     const std::string& words = handshake.pod->container->message;
-    return Failure{reason::kBuilderTimeout,
-                   fmt::format("{} was not ready {} s after the builder's container started "
-                               "(compile.timeoutSeconds); check its log and readiness probe{}{}",
-                               ReadyAt(context, *handshake.pod) == WallTime{}
-                                   ? "pod " + builder.pod_name
-                                   : "a pod in the group of pod " + builder.pod_name,
-                               seconds, words.empty() ? "" : ": ", words)};
+    return Failure{
+        reason::kBuilderTimeout,
+        fmt::format("{} was not ready {} s after the builder's container started "
+                    "(compile.timeoutSeconds); check the pod's log and readiness probe{}{}",
+                    ReadyAt(context, *handshake.pod) == WallTime{}
+                        ? "pod " + builder.pod_name
+                        : "a pod in the group of pod " + builder.pod_name,
+                    seconds,
+                    words.empty() ? "" : "; last message of the builder's container: ", words)};
   }
   if (handshake.answer != nullptr && handshake.answer->state == CaptureState::kFailed) {
     return Failure{reason::kPublishFailed, handshake.answer->message};
   }
   return Failure{reason::kCacheNotSettled,
                  fmt::format("the cache of pod {} was still changing, or the agent on its node "
-                             "did not answer, {} s after the pod became ready",
+                             "did not answer, {} s (compile.timeoutSeconds) after the pod became "
+                             "ready",
                              builder.pod_name, seconds)};
 }
 
@@ -110,8 +114,8 @@ std::optional<Failure> CheckAnswer(const CaptureHandshake& handshake) {
                  handshake.answer->message};
 }
 
-// Records the bundle with the builder's own files. The files of the other pods of its group are
-// added later.
+// Records in `builder` the bundle with the builder's own files. FollowRanks() adds the files of the
+// other pods of its group.
 void RecordCapture(PlanContext& context, const CaptureHandshake& handshake,
                    BuilderStatus& builder) {
   const CaptureStatus& answer = *handshake.answer;
@@ -130,7 +134,7 @@ void RecordCapture(PlanContext& context, const CaptureHandshake& handshake,
   builder.message.clear();
 }
 
-// Returns the reason why this builder can no longer produce a bundle.
+// Returns the reason why this builder can no longer produce a bundle; nullopt if it still can.
 std::optional<Failure> FindFailure(PlanContext& context, const CaptureHandshake& handshake,
                                    const BuilderStatus& builder) {
   if (auto failure = CheckPresent(handshake, builder)) {

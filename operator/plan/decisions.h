@@ -7,8 +7,8 @@
 // changes only its PlanContext.
 namespace cachewarm::plan {
 
-// read_workload.cc: reads the template, its container and run-as, and marks pods as injected, held
-// or builders.
+// read_workload.cc: reads the template with its container and user (run_as), and marks the pods
+// that are injected, held, or of a builder Job.
 void ReadWorkload(PlanContext& context);
 
 // gates/never_held.cc: decides whether pods of this workload may be held at all.
@@ -18,8 +18,8 @@ void DecideNeverHeld(PlanContext& context);
 // the keys in use (LiveKey).
 void FindTargets(PlanContext& context);
 
-// acceptance/decide.cc: decides whether pods may be injected, sets condition Ready with its reason,
-// and requests the admission dry run.
+// acceptance/decide.cc: decides whether pods are injected, with the reason for condition Ready.
+// Sets status.injection and requests the admission dry run.
 void DecideAcceptance(PlanContext& context);
 
 // builders.cc: decides which keys need a build (are due), elects the pods or Jobs that build, and
@@ -40,7 +40,7 @@ void FailBuild(PlanContext& context, api::BuilderStatus& builder, std::string_vi
 
 // builder_requests.cc: plans to send spec.compile.requests to the pod of a builder Job, and fails
 // the build if a request failed. Returns true once all requests have been answered, or if there are
-// none.
+// none to send.
 bool FollowBuildRequests(PlanContext& context, const PodView& pod, api::BuilderStatus& builder);
 
 // starts.cc: decides which first starts of pods the agents observe. Adds finished ones to
@@ -64,8 +64,8 @@ void DecideGates(PlanContext& context);
 // gates/gate_injection.cc: decides whether new pods get a gate (status.injection.gate).
 void DecideGateInjection(PlanContext& context);
 
-// status.cc: sets status.injection, the inject label, conditions Warm and Degraded, and the
-// summary.
+// status.cc: sets the inject label, status.injection.warmRevisions, the conditions Ready, Warm and
+// Degraded, and the summary.
 void DecideStatus(PlanContext& context);
 
 }  // namespace cachewarm::plan

@@ -19,8 +19,8 @@ constexpr size_t kRunAsMax = 8;
 constexpr Duration kSlotRecheck = std::chrono::seconds(5);
 constexpr Duration kFullNodeRecheck = std::chrono::seconds(60);
 
-// Returns the run-as names whose directories nodes must prepare: the template's first, then others
-// that live pods still use.
+// Returns the names (run_as) of the directories that nodes must prepare: first the template's, then
+// others that live pods still use.
 std::vector<std::string> RunAsNames(const PlanContext& context) {
   std::vector<std::string> out;
   const auto add = [&](const std::string& name) {
@@ -57,9 +57,8 @@ std::vector<size_t> FindNodesToFetch(const PlanContext& context, const Wanted& w
   return out;
 }
 
-// Limits status.bundles and status.builders to the lengths that the schema allows. Removes bundles
-// that no node should have before other bundles, and ended builds before running ones; among these,
-// the oldest first.
+// Limits status.bundles and status.builders to the lengths that the schema allows. First removes
+// the bundles that no node should have, and the builds that have ended; among equals, the oldest.
 void Prune(PlanContext& context) {
   auto& bundles = context.out.status.bundles;
   while (bundles.size() > kBundlesMax) {
@@ -117,8 +116,8 @@ void DecideDistribution(PlanContext& context) {
   for (size_t i = 0; i < context.nodes.size(); ++i) {
     const NodeState& node = context.nodes[i];
     if (node.cache == nullptr) {
-      // Skip: the operator creates NodeCaches with an owner reference; an apply here would create
-      // one without.
+      // Skip: an apply here would create the NodeCache without an owner reference.
+      // operator/controllers/nodes.cc creates it with one.
       continue;
     }
     if (node.possible && IsFull(context, node)) {

@@ -69,16 +69,17 @@ struct GateRelease {
   EventRequest event;  // recorded if this release succeeds, after all releases of the plan
 };
 
-// Requests to create both pods with dryRun=All. The answers are in a later Snapshot::dry_run.
+// Requests to create `unmodified` and `injected`, two versions of the workload's pod, with
+// dryRun=All. The answers are in a later Snapshot::dry_run.
 struct DryRunRequest {
   std::string fingerprint;
   std::shared_ptr<const codec::Json> unmodified;
   std::shared_ptr<const codec::Json> injected;
 };
 
-// Requests to send spec.compile.requests to the pod of a builder Job. Snapshot::build_requests
-// reports their progress. Every Plan contains this entry until they have ended. After a restart of
-// the operator they are sent again.
+// Asks to send spec.compile.requests to the pod of a builder Job. Snapshot::build_requests reports
+// the progress. Every Plan repeats this entry until all requests have ended. If the operator
+// restarts before that, it sends all of them again.
 struct DesiredBuildRequests {
   std::string pod_uid;
   std::string pod_name;
@@ -88,7 +89,7 @@ struct DesiredBuildRequests {
 
 struct BuildOutcome {
   std::string gpu_type;
-  std::string reason;  // "Captured" or why it failed
+  std::string reason;  // "Captured", or the reason of the failure
   double seconds = 0;  // from the election of the builder to the end of the build
 };
 

@@ -18,7 +18,7 @@ constexpr Duration kReadyWithoutProbe = std::chrono::seconds(60);
 
 // Returns the key factors of a bundle. status.bundles does not store the device count and the
 // container. They are taken from the template, or from another key in use, if that results in the
-// bundle's key. Otherwise they are -1 and "".
+// bundle's key. Otherwise they are -1 and "", so that the bundle can only be a seed.
 api::KeyFactors FactorsOf(const PlanContext& context, const api::BundleStatus& bundle) {
   api::KeyFactors factors{.gpu_type = bundle.gpu_type,
                           .cpu_class = bundle.cpu_class,

@@ -45,7 +45,7 @@ struct TemplateView {
 struct PodView {
   std::shared_ptr<const api::Pod> pod;
   bool injected = false;  // mounts this warmup's directory
-  // Its annotation names another warmup, which decides about its gate.
+  // The pod's annotation names another warmup. That warmup decides about the pod's gate.
   bool of_other_warmup = false;
   bool held = false;      // has cachewarm's gate
   bool of_job = false;    // belongs to a builder Job
@@ -59,7 +59,7 @@ struct PodView {
   std::shared_ptr<const PodShape> shape;            // set for held pods only
   std::optional<api::StartResult> counted;          // result of its first start, once known
   const api::ContainerStatus* container = nullptr;  // null before kubelet reports it
-  int node = -1;  // index into PlanContext::nodes; -1: not bound, or unknown
+  int node = -1;  // index into PlanContext::nodes; -1: not bound, or node unknown
 };
 
 struct NodeState {
@@ -67,12 +67,14 @@ struct NodeState {
   const api::NodeCache* cache = nullptr;      // null: none, or only that of a deleted node
   const api::NodeWarmup* reported = nullptr;  // the agent's report about this warmup
   std::string_view hostname;                  // points into the node object
-  bool possible = false;                      // a pod of the workload could be scheduled here
-  bool fits = false;                          // selected by spec.gpuTypes and spec.nodeSelector
-  bool ready = false;                         // the node is Ready
-  bool prepared = false;                      // the directory for the template's run_as is usable
-  bool hosts = false;   // a pod that mounts this warmup's directory is bound here
-  std::string problem;  // reason why the directory is not usable, for users
+  // A pod of the workload could be scheduled here if the node were Ready and idle, without cordon
+  // and transient taints (Taints::kPersistent).
+  bool possible = false;
+  bool fits = false;      // selected by spec.gpuTypes and spec.nodeSelector
+  bool ready = false;     // the node is Ready
+  bool prepared = false;  // the directory for the template's run_as is usable
+  bool hosts = false;     // a pod that mounts this warmup's directory is bound here
+  std::string problem;    // reason why the directory is not usable, for users
   // Index into PlanContext::targets; -1: the node does not fit, or its GPU type or CPU class is
   // unknown.
   int target = -1;
@@ -133,10 +135,10 @@ struct PlanContext {
   // DecideAcceptance
   Acceptance acceptance;
   // DecideBuilders
-  std::string build_settings;  // api::BuilderStatus::settings of a build started now
+  std::string build_settings;  // BuilderStatus::settings_hash of builds that start now
   std::vector<BuilderCandidate> builder_candidates;
   std::map<size_t, std::vector<api::CaptureRequest>> captures;  // by index of the node
-  std::string job_refusal;    // reason why no builder Job is created
+  std::string job_refusal;    // reason why no builder Job is created, for users
   std::string store_refusal;  // the store's answer to a failed publish
   // DecideStarts
   std::map<size_t, std::vector<api::StartWindow>> windows;  // by index of the node
@@ -216,8 +218,9 @@ bool HasSucceeded(const PodView& pod);
 int TerminationCount(const api::ContainerStatus& container);
 
 // Returns when the pod's first start ended; zero while it is in progress. The first start ends when
-// the pod becomes Ready. Without a readiness probe it ends 60 s after the container started. For a
-// pod that runs to completion it ends when the container exits with 0.
+// the pod becomes Ready or, without a readiness probe, 60 s after the container started. If a pod
+// that runs to completion exits with 0 before that, its first start ends then. If the workload is a
+// Job or CronJob, the first start of its pods ends only with exit code 0.
 WallTime ReadyAt(const PlanContext& context, const PodView& pod);
 // True if the pod is or was Ready, or has exited with 0. Without a readiness probe, kubelet reports
 // every running container as Ready, even one in a crash loop; such a pod counts as ready only 60 s

@@ -98,9 +98,9 @@ void ReadTemplate(PlanContext& context) {
   }
 }
 
-// Returns the run-as part of the pod's volume path; "" if the pod does not mount this warmup's
-// directory. The path contains the warmup's uid, because an earlier warmup may have had the same
-// name.
+// Returns the last part of the pod's volume path, which names the container's user (run_as); "" if
+// the pod does not mount this warmup's directory. Compares the warmup's uid too, because an earlier
+// warmup may have had the same name.
 std::string MountedRunAs(const PlanContext& context, const Json& object) {
   const Json* volume = render::Named(List(object, {"spec", "volumes"}), api::kVolume);
   const Json* path = volume == nullptr ? nullptr : Find(*volume, {"hostPath", "path"});
@@ -114,8 +114,9 @@ std::string MountedRunAs(const PlanContext& context, const Json& object) {
   return at == std::string::npos ? "" : text.substr(at + volume_path.size());
 }
 
-// Returns the result of the pod's first start if it was counted. Looks into status.starts.recent
-// first, then at the pod's annotation, which remains after the result has been dropped from there.
+// Returns the result of the pod's first start if it was counted. Reads status.starts.recent first,
+// then the pod's annotation, which remains after `recent` has dropped the result. If neither has
+// the result of a counted start, returns kUnknown.
 std::optional<api::StartResult> CountedAs(const PlanContext& context, const api::Pod& pod) {
   for (const api::StartSample& sample : context.in.warmup.status.starts.recent) {
     if (sample.pod_uid == pod.meta.uid) {

@@ -43,10 +43,10 @@ struct Workload {
   std::string problem;  // if not found: message for users that names the missing object
   std::string name;     // "" for kTemplate and kSelector
   std::string uid;
-  // spec.selector.matchLabels of the workload (for kTemplate and kSelector: of the warmup). Empty
-  // if it selects by expressions only.
+  // spec.selector.matchLabels of the workload; for kTemplate and kSelector, of the warmup. Empty if
+  // the selector has only matchExpressions.
   std::map<std::string, std::string> selector;
-  int64_t replicas = 1;  // spec.replicas, 1 if unset as in the API; 0 for kTemplate
+  int64_t replicas = 1;  // spec.replicas; 1, the API's default, if unset; 0 for kTemplate
   // The PodTemplateSpec {metadata, spec}. Null if there is none. Also null for kSelector: Decide()
   // then takes the template from the newest pod.
   std::shared_ptr<const codec::Json> pod_template;
@@ -55,9 +55,11 @@ struct Workload {
 // The API server's answer to a dry-run create.
 enum class DryRunResult { kUnknown, kAllowed, kRefused };
 
-// The last admission dry run of the pod. `fingerprint` equals that of the answered DryRunRequest. A
-// result is kUnknown after an exceeded quota, a rate limit, a webhook without dry-run support, or a
-// transport error.
+// The last admission dry run of the workload's pod, without (`unmodified`) and with (`injected`)
+// cachewarm's changes. `fingerprint` is that of the answered DryRunRequest: it differs from that of
+// a new request if the pod has changed since. A result is kUnknown if the answer shows nothing
+// about the pod: an exceeded quota, a rate limit, a webhook without dry-run support, or a transport
+// error.
 struct AdmissionDryRun {
   std::string fingerprint;  // "" if there was none yet
   WallTime time{};
@@ -66,7 +68,7 @@ struct AdmissionDryRun {
   std::string message;  // the server's reason for refusing the injected pod
 };
 
-// The latest failure to create a pod of the workload with an error that names cachewarm's volume,
+// The latest failed creation of a pod of the workload whose error message names cachewarm's volume,
 // gate or path.
 struct CreateFailure {
   WallTime time{};      // zero: none
@@ -81,7 +83,7 @@ struct RolloutConstraints {
   bool in_order = false;      // a StatefulSet that starts its pods one by one
   bool job_deadline = false;  // activeDeadlineSeconds is set on a Job or its pods
   bool queued = false;        // Kueue decides when its pods may start
-  Duration progress_deadline{0};  // of a Deployment or similar kind; 0: none
+  Duration progress_deadline{0};  // progressDeadlineSeconds of the workload; 0: none
   int64_t available = 0;          // pods of the workload that are available
   int64_t required = 0;           // pods that must be available at the workload's present size
   // Maximum number of pods that the workload may have now: its size, plus the surge during a
@@ -95,7 +97,7 @@ struct NodeView {
   // Null if there is none. May be stale: Decide() ignores a NodeCache with the node_uid of an
   // earlier node.
   std::shared_ptr<const api::NodeCache> cache;
-  size_t warmups_listed = 0;  // entries in spec.warmups of the NodeCache, of all warmups
+  size_t warmups_listed = 0;  // number of entries of all warmups in spec.warmups of the NodeCache
   bool agent_ready = false;   // an agent's pod on this node is Ready
   // Unused capacity: allocatable minus the requests of the non-terminal pods bound to the node.
   // Includes the resource "pods".
@@ -127,17 +129,18 @@ struct OtherWarmup {
 struct BuildRequestsState {
   std::string pod_uid;
   bool ended = false;
-  std::string failure;  // empty: every request was answered as expected
+  std::string failure;  // for users; empty: no request has failed
 };
 
 // Settings of the operator.
 struct Settings {
-  std::string root = "/var/lib/cachewarm";  // same as in the admission policy
+  // Directory of all caches on every node. The admission policy must have the same value.
+  std::string root = "/var/lib/cachewarm";
   std::string builder_priority_class = "cachewarm-builder";
   int builder_jobs_max = 8;  // builder Jobs in the cluster at any time
   int fetch_nodes_max = 32;  // nodes of the cluster that may fetch at the same time
-  // True if every node that joins the cluster for this workload carries a cachewarm startup taint
-  // until its directory is prepared.
+  // True if every node that joins the cluster has a cachewarm startup taint, which keeps pods off
+  // the node until its directory is prepared.
   bool fresh_nodes_tainted = false;
 };
 
@@ -151,8 +154,8 @@ struct Snapshot {
   Workload workload;
   std::map<std::string, std::string> namespace_labels;
   // Label keys in the selectors of the namespace's Services and PodDisruptionBudgets. Builder Jobs
-  // get no label with such a key. They also never get the keys of the workload's own selector and
-  // the usual ones (app, app.kubernetes.io/name, ...).
+  // get no label with such a key, so that their pods are not selected. They also never get the keys
+  // of the workload's own selector and the usual ones (app, app.kubernetes.io/name, ...).
   std::set<std::string> selected_label_keys;
   std::vector<OtherWarmup> others;
   // The reason why no pod of this cluster can be injected, as a message for users; "" if the policy
@@ -168,7 +171,7 @@ struct Snapshot {
   // spec.{affinity,containers,nodeSelector,schedulingGates,tolerations,volumes}.
   std::vector<std::shared_ptr<const api::Pod>> pods;
   // Groups (gates/groups.h) that contain both a held pod of `pods` and a pod of another warmup that
-  // is not held.
+  // is not held. Decide() releases the held pods of these groups.
   std::set<std::string> groups_free_elsewhere;
   std::vector<BuilderJob> jobs;
   std::vector<BuildRequestsState> build_requests;

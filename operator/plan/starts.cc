@@ -25,7 +25,7 @@ constexpr Duration kEvidenceWait = std::chrono::seconds(90);
 constexpr size_t kCountedPerPlan = 32;
 constexpr size_t kCountedMax = 256;
 constexpr size_t kWindowsMax = 64;       // observed starts per node
-constexpr size_t kQuotedBytesMax = 253;  // of an annotation value: length of a DNS subdomain
+constexpr size_t kQuotedBytesMax = 253;  // most bytes quoted of a name in an annotation
 
 struct FirstStart {
   const PodView* pod = nullptr;

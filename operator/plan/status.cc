@@ -21,7 +21,7 @@ bool CountsForWarm(const NodeState& node) {
 }
 
 // True if the bundle of pods with `factors` is active on every Ready node to which they could be
-// scheduled, and there is such a node.
+// scheduled, and there is such a node. Ignores nodes that still have a startup taint.
 bool IsWarmEverywhere(const PlanContext& context, const PodFactors& factors) {
   bool any = false;
   for (const NodeState& node : context.nodes) {
@@ -65,7 +65,7 @@ std::vector<std::string> WarmRevisions(const PlanContext& context) {
       out.push_back(revision);
     }
   }
-  // Put revisions that still have pods first, so that the limit removes other revisions.
+  // Put revisions that still have pods first, so that the limit drops the other ones.
   std::stable_partition(out.begin(), out.end(),
                         [&](const std::string& each) { return factors.contains(each); });
   out.resize(std::min(out.size(), kWarmRevisionsMax));
@@ -136,7 +136,7 @@ api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spre
             .message = !context.job_refusal.empty()
                            ? context.job_refusal
                            : fmt::format("{} of {} GPU types have no bundle yet; waiting for the "
-                                         "first pod to start on such a node",
+                                         "first pod to start on a node of such a type",
                                          spread.without_bundle, spread.targets)};
   }
   return {.reason = std::string(reason::kDistributing),
@@ -166,7 +166,7 @@ std::optional<api::ConditionUpdate> FailedNodes(const PlanContext& context) {
         ++count;
         if (first.empty()) {
           by_store = bundle.reason == reason::kFetchFailed;
-          first = fmt::format("{}: {}", node.view->node->meta.name, bundle.message);
+          first = fmt::format("node {}: {}", node.view->node->meta.name, bundle.message);
         }
         break;
       }
@@ -186,7 +186,7 @@ api::ConditionUpdate EvaluateDegraded(const PlanContext& context) {
   if (const api::BuilderStatus* builder = FindExhausted(context)) {
     return {.holds = true,
             .reason = std::string(reason::kBuildFailed),
-            .message = fmt::format("{} attempts for {}, {} failed; last failure: {}: {}",
+            .message = fmt::format("{} build attempts for {}, {} failed; last failure: {}: {}",
                                    builder->attempt, builder->gpu_type, builder->cpu_class,
                                    builder->reason, builder->message)};
   }
@@ -208,7 +208,7 @@ api::ConditionUpdate EvaluateReady(const PlanContext& context, const api::Condit
   if (!ready.holds) {
     return ready;
   }
-  // The warmup is accepted, but no admission policy or webhook is installed to inject it.
+  // The warmup is accepted, but no admission policy or webhook is installed to inject its pods.
   if (!context.in.admission_missing.empty()) {
     return {.reason = std::string(reason::kNoAdmission), .message = context.in.admission_missing};
   }
@@ -245,9 +245,9 @@ std::string SavedText(const api::Starts& starts) {
   return (net < 0 && whole.count() > 0 ? "-" : "") + FormatDuration(whole);
 }
 
-// Plans the change of the inject label in the same plan as the change of the status. Also removes
-// the label of a deleted warmup, because pods would otherwise be injected until its finalizer is
-// removed.
+// Plans the inject label together with the status, so that both change in one plan. Also removes
+// the label while a warmup is being deleted: pods would otherwise be injected until its finalizer
+// is removed.
 void SetLabel(PlanContext& context) {
   const auto& labels = context.in.warmup.labels;
   const auto label = labels.find(std::string(api::kInjectLabel));

@@ -16,8 +16,8 @@ namespace reason = api::reason;
 namespace {
 
 // Injection is suspended after this number of crashes before Ready. After the first crash the pod
-// gets a new copy of the cache directory (renewals.cc), so a second crash is not caused by a
-// damaged copy.
+// gets an empty cache directory and then a new copy (renewals.cc), so a second crash is not caused
+// by a damaged copy.
 constexpr int kCrashesMax = 2;
 
 // True if the pod was created before the last suspension ended, so that its failure has already led
@@ -50,7 +50,7 @@ std::optional<InjectionFailure> DetectRejectedVolume(const PlanContext& context)
              .message = fmt::format(
                  "pod {} cannot start on node {}: kubelet rejected the cache volume ({}). "
                  "Injection is suspended until a pod starts there or the pod template, CacheWarmup "
-                 "or node changes. Delete the pod to let it start without the cache.",
+                 "or node changes. Delete the pod; its replacement starts without the cache.",
                  pod.pod->meta.name, pod.pod->node,
                  rejected ? failure->second : pod.container->message),
              .revision = pod.revision};
@@ -74,8 +74,8 @@ struct CrashTally {
   int max_crashes = 0;       // most crashes of a single pod
   bool has_ready = false;    // an injected pod of this revision was ready
   bool crashes_without_cache = false;
-  std::string pod;  // pod with the most crashes
-  std::string message;
+  std::string pod;                   // pod with the most crashes
+  std::string message;               // termination message of `pod`
   std::vector<const PodView*> pods;  // pods that crashed
 };
 
@@ -128,10 +128,10 @@ std::optional<InjectionFailure> DetectCrashingPods(const PlanContext& context) {
       return InjectionFailure{
           .reason = reason::kPodsCrashing,
           .message = fmt::format(
-              "{} before becoming ready, also with an empty cache directory, and no pod of that "
-              "revision became ready with the cache; injection is suspended. Delete the crashing "
-              "pods to run them without the cache; restart the rollout or change the CacheWarmup "
-              "to retry. Last termination message: {}",
+              "{} before becoming ready, also with an empty cache directory, and no pod of the "
+              "same revision became ready with the cache; injection is suspended. Delete the "
+              "crashing pods: their replacements start without the cache. To retry, restart the "
+              "rollout or change the CacheWarmup. Last termination message: {}",
               DescribeCrashes(crashes), crashes.message),
           .revision = revision,
           .pods = crashes.pods};

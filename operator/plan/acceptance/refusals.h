@@ -52,7 +52,8 @@ std::optional<InjectionFailure> DetectInjectionFailure(const PlanContext& contex
 bool HasOtherCrashCause(const PlanContext& context, const std::string& revision);
 
 // suspension.cc: updates status.suspension. A suspension stays in force until the pod template, the
-// policy, the warmup or all affected nodes change.
+// warmup, the injected environment, the namespace's labels or all affected nodes change, or until
+// pods show that the cache is not, or no longer, the cause.
 void UpdateSuspension(PlanContext& context);
 Refusal Suspended(const PlanContext& context);
 

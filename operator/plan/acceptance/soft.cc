@@ -23,7 +23,7 @@ struct Preparation {
   size_t ready = 0;
   size_t prepared = 0;
   size_t pending = 0;  // not prepared yet: the agent is ready and has reported no problem
-  std::vector<const NodeState*> cannot;
+  std::vector<const NodeState*> cannot;  // no agent is ready, or it has reported a problem
 };
 
 Preparation CountPrepared(const PlanContext& context) {

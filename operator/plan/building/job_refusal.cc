@@ -34,7 +34,7 @@ int JobsRunning(const PlanContext& context) {
 std::string KindRefusal(WorkloadKind kind) {
   switch (kind) {
     case WorkloadKind::kSelector:
-      return "no builder Job is created: it needs a pod template; set spec.workloadRef, or set "
+      return "no builder Job is created: a Job needs a pod template; set spec.workloadRef, or set "
              "compile.builder to FirstPod";
     case WorkloadKind::kGroup:
       return "no builder Job is created: a pod of a group does not start without the others; set "
@@ -86,7 +86,7 @@ std::string PodsRefusal(PlanContext& context) {
 std::string CapacityRefusal(PlanContext& context, const LiveKey& key) {
   const int jobs_max = context.in.settings.builder_jobs_max;
   if (jobs_max == 0) {
-    return "no builder Job is created: builders.jobsMax is 0";
+    return "no builder Job is created: builders.jobsMax is 0 in the operator's configuration";
   }
   if (JobsRunning(context) >= jobs_max) {
     return fmt::format(

@@ -6,8 +6,8 @@
 
 #include "operator/plan/plan_context.h"
 
-// Finds and makes the two parts of a capture: the operator's request in the spec of a NodeCache,
-// and the agent's answer in its status. Pure.
+// A capture consists of the operator's request in the spec of a NodeCache and the agent's answer in
+// its status. These functions find both and make the request. Pure.
 namespace cachewarm::plan {
 
 // The pod whose directory is captured.
@@ -24,7 +24,7 @@ struct CaptureHandshake {
   const NodeState* node = nullptr;
   const api::CaptureRequest* request = nullptr;  // the operator's request in the NodeCache
   const api::CaptureStatus* answer = nullptr;    // the agent's answer to `request`
-  std::string id;
+  std::string id;                                // id of the request, also while there is none
 };
 
 CaptureHandshake FindCaptureHandshake(const PlanContext& context, const api::BuilderStatus& builder,

@@ -113,10 +113,10 @@ WallTime DeadlineOf(const PlanContext& context, const CaptureHandshake& handshak
 std::string WhyNotCaptured(PlanContext& context, const CaptureHandshake& handshake,
                            const BuilderStatus& builder) {
   if (handshake.node->cache == nullptr) {
-    return "its node has no agent";
+    return "the node has no agent";
   }
   if (!handshake.node->cache->status.node.extends_bundles) {
-    return "the agent on its node is too old: it cannot add files to a bundle; upgrade the agent";
+    return "the agent on the node is too old and cannot add files to a bundle; upgrade the agent";
   }
   const bool failed =
       handshake.answer != nullptr && handshake.answer->state == CaptureState::kFailed;
@@ -126,8 +126,8 @@ std::string WhyNotCaptured(PlanContext& context, const CaptureHandshake& handsha
   const WallTime deadline = DeadlineOf(context, handshake, builder);
   if (context.in.now >= deadline) {
     return handshake.answer == nullptr
-               ? std::string("the agent on its node did not answer")
-               : fmt::format("the capture did not finish: {}", handshake.answer->message);
+               ? std::string("the agent on the node did not answer")
+               : fmt::format("the capture did not finish in time: {}", handshake.answer->message);
   }
   RequeueAt(context, deadline);
   return "";
@@ -149,7 +149,7 @@ void MergeCapture(const CaptureStatus& answer, api::CapturedBundle& captured) {
 void SkipRank(PlanContext& context, const PodView& rank, const std::string& why,
               BuilderStatus& builder) {
   const std::string message =
-      fmt::format("the bundle lacks the cache of pod {} of the same group, on node {}: {}",
+      fmt::format("the bundle lacks the cache of pod {} (in the builder's group) on node {}: {}",
                   rank.pod->meta.name, rank.pod->node, why);
   builder.message = TruncateMessage(
       builder.message.empty() ? message : fmt::format("{}; {}", builder.message, message));
@@ -208,10 +208,9 @@ void RecordBundle(PlanContext& context, BuilderStatus& builder) {
       std::chrono::duration<double>(context.in.now - builder.elected_time).count();
   context.out.builds_finished.push_back(
       {.gpu_type = builder.gpu_type, .reason = builder.reason, .seconds = seconds});
-  const std::string group =
-      builder.ranks.size() > 1
-          ? fmt::format(", the first of {} pods of its group,", builder.ranks.size())
-          : std::string();
+  const std::string group = builder.ranks.size() > 1
+                                ? fmt::format(" and its group of {} pods", builder.ranks.size())
+                                : std::string();
   RecordEvent(context, false, reason::kPublished,
               fmt::format("published {} files, {} bytes from pod {}{} for {}, {}: {}", bundle.files,
                           bundle.bytes, builder.pod_name, group, builder.gpu_type,

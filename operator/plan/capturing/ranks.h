@@ -11,14 +11,15 @@ namespace cachewarm::plan {
 
 // Returns the pods whose directories must still be added to the builder's bundle, earliest start
 // first; empty if the builder has no group. These are the running pods with the builder's group and
-// key. A pod that runs to completion counts only if it has an index, started before the builder's
-// first start ended, and has not failed.
+// key. A pod that runs to completion must also have an index and have started before the builder's
+// first start ended; it counts even after it has succeeded.
 std::vector<const PodView*> RanksLeft(const PlanContext& context,
                                       const api::BuilderStatus& builder);
 
 // Returns when the first start of `pod` (the builder or one of its ranks) ended; zero while it is
-// in progress. Until the builder is captured, its ranks must be ready too: often only the leader of
-// a group has a readiness probe, which reports for the whole group.
+// in progress. Until the builder is captured, the first starts of all its ranks must have ended,
+// too, and the result is the latest end. Often only the leader of a group has a readiness probe,
+// which reports for the whole group; a builder without one would count as ready too early.
 WallTime ReadyInGroup(const PlanContext& context, const PodView& pod,
                       const api::BuilderStatus& builder);
 

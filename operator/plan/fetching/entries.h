@@ -28,7 +28,8 @@ const api::WantedWarmup* PresentEntry(const PlanContext& context, const NodeStat
 // already have the maximum number of entries.
 bool IsFull(const PlanContext& context, const NodeState& node);
 
-// True if the node lacks `digest` and its NodeCache does not list it yet.
+// True if the bundle `digest` is not active on the node, and this warmup's entry in the NodeCache
+// does not list it yet.
 bool NeedsFetch(const PlanContext& context, const NodeState& node, const Digest& digest);
 
 // Returns this warmup's desired entries in the NodeCache of `node`, an index into

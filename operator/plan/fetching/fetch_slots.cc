@@ -16,7 +16,7 @@ namespace {
 
 constexpr Duration kReportFreshMax = std::chrono::seconds(30);
 constexpr Duration kSlotDurationMin = std::chrono::minutes(2);
-constexpr int64_t kFetchRateMin = int64_t{1} << 20;
+constexpr int64_t kFetchRateMin = int64_t{1} << 20;  // bytes per second
 
 // True if the node needs no slot for the bundle any more, because the bundle is active or has
 // failed permanently. A node whose fetch failed on a store error keeps its slot until the slot

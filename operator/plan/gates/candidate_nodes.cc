@@ -34,7 +34,9 @@ void Classify(const PlanContext& context, const WaitEstimator& estimator, const 
   if (reported != nullptr && reported->state == api::BundleState::kActive) {
     out.warm.push_back(index);
   } else if (!node.view->agent_ready || (failed && reported->reason != api::reason::kFetchFailed)) {
-    out.cold.push_back(index);  // waiting resolves neither a full disk nor a rejected bundle
+    // Waiting helps neither without an agent, nor after a permanent failure (full disk, rejected
+    // bundle).
+    out.cold.push_back(index);
   } else if (failed) {
     out.failing.push_back(index);
   } else {
@@ -50,8 +52,8 @@ CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimato
   for (size_t i = 0; i < context.nodes.size(); ++i) {
     const NodeState& node = context.nodes[i];
     if (!node.prepared && HasStartupTaintFor(shape, *node.view->node)) {
-      // Do not exclude this new node: its taint keeps the pod off until it is prepared, and an
-      // exclusion would require an additional node.
+      // Do not list this new node as unusable: its taint keeps the pod off until it is prepared. If
+      // the release excluded the node, the pod would need an additional one.
       continue;
     }
     if (node.possible && node.ready && !node.prepared) {

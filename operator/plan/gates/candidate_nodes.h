@@ -34,8 +34,8 @@ struct CandidateNodes {
 CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimator& estimator,
                                   const PodShape& shape, const PodFactors& factors);
 
-// Caches the candidate nodes per shape and factors. Drops nodes whose capacity has been reserved
-// since.
+// Caches the candidate nodes per shape and factors. For() drops the nodes whose capacity has been
+// reserved for other pods since the last call.
 class CandidateNodesCache {
  public:
   CandidateNodesCache(const PlanContext& context, const WaitEstimator& estimator)

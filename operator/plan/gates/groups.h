@@ -19,7 +19,8 @@ api::Pod AsPod(std::shared_ptr<const codec::Json> pod_template);
 std::string GroupOf(const api::Pod& pod);
 
 // True if the pod belongs to a gang (pods that are scheduled all together) of an unsupported kind.
-// Neither the number of its members nor the scheduler's reaction to a held member is known.
+// Such pods are never held, because neither the gang's size nor the scheduler's reaction to a held
+// member is known.
 bool IsOfUnknownGang(const api::Pod& pod);
 
 // True if the pod has a scheduling gate other than cachewarm's, for example Kueue's.

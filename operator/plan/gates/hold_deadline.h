@@ -17,7 +17,7 @@
 // the same deadlines. Pure.
 namespace cachewarm::plan {
 
-// Shorter holds are neither reported nor counted.
+// Shorter holds are not reported, and they do not begin the budget of a rollout.
 inline constexpr Duration kUnreportedHoldMax = std::chrono::seconds(2);
 
 // Returns the longest hold: spec.gate.maxHoldSeconds, at most half of the Deployment's
@@ -32,9 +32,10 @@ class HoldDeadlines {
   // Takes the pods of one warmup, in any order.
   HoldDeadlines(const std::vector<std::shared_ptr<const api::Pod>>& pods, Duration longest);
 
-  // Returns the time at which `pod` must be released. It is counted from the pod's own creation if
-  // the constructor did not get the pod. It is never later than the deadline in the pod's
-  // annotation, which remains when the pod that began the budget is deleted.
+  // Returns the time at which `pod` must be released: the end of its rollout's budget; for a pod
+  // that the constructor did not get, the longest hold after its own creation. Never later than the
+  // deadline in the pod's annotation, so that the hold does not become longer when the pod that
+  // began the budget is deleted.
   WallTime DeadlineOf(const api::Pod& pod) const;
 
  private:

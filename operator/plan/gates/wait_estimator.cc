@@ -20,9 +20,9 @@ constexpr Duration kPublish = seconds(5);
 // Assumed time for verifying, activating and reporting a bundle after its last byte has arrived.
 constexpr Duration kActivate = seconds(1);
 constexpr Duration kRemainingMin = seconds(1);
-// Caps forecasts, so that a wrong number does not overflow. No hold is this long.
+// Caps forecasts, so that a wrong measurement does not overflow. No hold is this long.
 constexpr double kForecastSecondsMax = 86'400;
-constexpr double kDefaultRate = 20e6;
+constexpr double kDefaultRate = 20e6;  // bytes per second; used until a fetch was measured
 
 Duration Seconds(double value) {
   return std::chrono::duration_cast<Duration>(
@@ -33,7 +33,8 @@ double RateOf(int64_t bytes, double in_seconds) {
   return bytes > 0 && in_seconds > 0 ? static_cast<double>(bytes) / in_seconds : 0;
 }
 
-// True if starts with `key` compiled although they had the bundle, and no start used it.
+// True if recent starts with `key` could have used the bundle (miss, inert or hollow), and none of
+// them did (hit or partial).
 bool IsUseless(const api::Starts& starts, const std::string& key) {
   bool useless = false;
   for (const api::StartSample& sample : starts.recent) {

@@ -13,14 +13,15 @@ namespace cachewarm::plan {
 // The time at which a node is expected to be warm.
 struct Forecast {
   WallTime end{};
-  bool is_stalled = false;  // no progress is observed: `end` moves with the clock
+  // `end` is counted from the present time, so it moves with the clock while nothing is reported.
+  bool is_stalled = false;
 };
 
 // The inputs of the decision to hold one pod.
 struct HoldCost {
   WallTime created{};
   WallTime deadline{};
-  Duration gain{0};
+  Duration gain{0};  // time that a warm start saves: WaitEstimator::GainOf()
 };
 
 class WaitEstimator {

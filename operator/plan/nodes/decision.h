@@ -13,8 +13,8 @@
 // Decides about the startup taints and the condition cachewarm.io/Warm of one node.
 namespace cachewarm::plan {
 
-// Longest time that a cachewarm startup taint keeps pods off a node, counted from its Ready
-// transition.
+// Longest time that a cachewarm startup taint keeps pods off a node, counted from the time at which
+// the node became Ready.
 inline constexpr Duration kWarmingMax = std::chrono::seconds(60);
 
 struct NodeObservation {
@@ -25,7 +25,8 @@ struct NodeObservation {
 };
 
 struct NodeDecision {
-  std::string_view remove_taints_for;  // api::reason::kNode…; empty: remove none
+  // Reason to remove the startup taints, one of api::reason::kNode…; empty: keep them.
+  std::string_view remove_taints_for;
   // The desired condition; nullopt: the node should not have it.
   std::optional<api::NodeCondition> condition;
   std::optional<Duration> requeue_after;  // nullopt: wait for a change

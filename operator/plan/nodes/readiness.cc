@@ -30,8 +30,8 @@ bool IsOut(const api::CacheWarmup& warmup) {
          std::find(std::begin(kReasons), std::end(kReasons), ready->reason) != std::end(kReasons);
 }
 
-// True if the node lacks only devices. They appear when a device plugin registers, some time after
-// the node has joined; until then, no pod that requests devices fits.
+// True if the node lacks only devices, and they may still appear: a device plugin registers them
+// some time after the node has joined. False once the agent has reported a machine without devices.
 bool AwaitsDevices(const PlanContext& context, const NodeView& view) {
   const PodShape& shape = context.pod_template.shape;
   const api::Node& node = *view.node;

@@ -17,7 +17,9 @@ enum class ReadinessState {
 
 struct NodeReadiness {
   ReadinessState state = ReadinessState::kNone;
-  std::string message;  // names the pending or failed item; without numbers that change
+  // Names the pending or failed item. Contains no numbers that change, such as bytes, because every
+  // new message is written to the Node.
+  std::string message;
 };
 
 // Evaluates one warmup on one node. `snapshot.nodes` contains only that node. `snapshot.pods` may

@@ -73,10 +73,11 @@ bool HasStartupTaintFor(const PodShape& shape, const api::Node& node);
 // True if every cachewarm startup taint would repel pods of this shape.
 bool RepelledByStartupTaints(const PodShape& shape);
 
-// Returns the label kubernetes.io/hostname of the node, else its name; a view into `node`.
+// Returns the node's label kubernetes.io/hostname; without that label, the node's name. The result
+// points into `node`.
 std::string_view HostnameOf(const api::Node& node);
 
-// True for resources that kernels are compiled for: nvidia.com/gpu, nvidia.com/mig-…, amd.com/gpu,
+// True for devices that engines compile code for: nvidia.com/gpu, nvidia.com/mig-…, amd.com/gpu,
 // gpu.intel.com/…, TPUs, Neuron, Gaudi; false for network devices.
 bool IsAccelerator(std::string_view resource);
 

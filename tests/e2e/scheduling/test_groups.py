@@ -67,7 +67,7 @@ def test_group_starts_warm_on_other_nodes_with_the_files_of_every_rank(
     uids = {pod["metadata"]["uid"] for pod in pods.of(kubectl, APP)}
     assert builder["state"] == "Captured" and set(builder["ranks"]) == uids
     assert not builder.get("message") and "captured" not in builder
-    assert "the first of 2 pods of its group" in wait_event(kubectl, APP, "Published")["note"]
+    assert "and its group of 2 pods" in wait_event(kubectl, APP, "Published")["note"]
     warmup.wait_warm()
 
     # Each rank of the next group is on a node on which another one compiled.
