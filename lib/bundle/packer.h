@@ -60,8 +60,8 @@ struct Packed {
 // manifest and config. Deterministic: the bytes depend on the paths, kinds, contents, mtimes, facts
 // and base, not on the order of `files` or the number of threads.
 //
-// Blocks; writes to `layer` on the calling thread. All other threads have ended on return. Memory:
-// the raw and the packed bytes of `threads` + 1 frames, and the entry list.
+// Blocks; writes to `layer` on the calling thread. The threads that it starts have ended on return.
+// Memory: the raw and the packed bytes of `threads` + 1 frames, and the entry list.
 //
 // Errors: INVALID_ARGUMENT if policy.h rejects a file or the union with the base, if a path is
 // listed twice, if `files` is empty, or if the bundle would have too many layers. ABORTED if the

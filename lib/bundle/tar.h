@@ -41,8 +41,8 @@ class TarReader {
   // Returns the next member, nullopt at the end of the piece or of the archive. DATA_LOSS if the
   // piece is malformed.
   absl::StatusOr<std::optional<Member>> Next();
-  // Returns the content of the current member as a view into the piece; if the piece ends before
-  // the content, only the part in the piece. Call at most once per member.
+  // Returns the content of the current member as a view into the piece. If the piece ends inside
+  // the content, returns only the part that is in the piece. Call at most once per member.
   absl::StatusOr<std::string_view> Content();
 
  private:

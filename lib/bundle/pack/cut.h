@@ -33,8 +33,8 @@ struct OrderedCuts {
 
 // As CutTar(), but keeps certain members in one frame, for which it may change the order of the
 // members. frame_mate[i] is an earlier member that must be in the frame of member i, or i itself.
-// Members that must be together have to fit into one frame. The members of each frame are in
-// ascending order; if no member has a mate, the whole order is ascending.
+// The caller ensures that members that must be together fit into one frame. The members of each
+// frame are in ascending order; if no member has a mate, the whole order is ascending.
 OrderedCuts CutWithMates(const std::vector<int64_t>& member_bytes,
                          const std::vector<size_t>& frame_mate, int64_t frame_bytes);
 

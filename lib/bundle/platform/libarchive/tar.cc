@@ -65,7 +65,7 @@ std::unique_ptr<archive_entry, FreeEntry> EntryOf(const Member& member) {
   return entry;
 }
 
-// Clamps the time, because an untrusted header may have any number of seconds.
+// Clamps the time: an untrusted header may have so many seconds that the nanoseconds overflow.
 int64_t MtimeOf(archive_entry* entry) {
   constexpr int64_t kSecondsMax = INT64_MAX / kNanosecondsPerSecond - 1;
   const int64_t seconds =
@@ -117,7 +117,8 @@ Member MemberOf(archive_entry* entry) {
 absl::StatusOr<std::string> TarHeader(const Member& member) {
   HeaderText header;
   const std::unique_ptr<archive, FreeWriter> writer(archive_write_new());
-  // Full pax takes 1 KiB more per member, but restricted pax drops the nanoseconds of the mtime.
+  // Use full pax, which takes 1 KiB more per member, only if needed: restricted pax drops the
+  // nanoseconds of the mtime.
   if (member.mtime_ns % kNanosecondsPerSecond != 0) {
     archive_write_set_format_pax(writer.get());
   } else {

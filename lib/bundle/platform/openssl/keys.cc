@@ -127,7 +127,8 @@ absl::StatusOr<std::vector<PublicKey>> PublicKey::Parse(std::string_view pem) {
     keys.push_back(
         PublicKey(std::make_shared<const State>(State{std::move(key)}), std::move(hint)));
   }
-  // The loop ends at the end of the text or at an incomplete block.
+  // The loop ends at the end of the text, which leaves the error NO_START_LINE, or at an incomplete
+  // block, which leaves a different one.
   if (keys.empty() || ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
     return KeyError(
         "holds no complete PEM \"PUBLIC KEY\"; cosign generate-key-pair writes one to cosign.pub");

@@ -57,7 +57,7 @@ std::string DetailOf(const Json& error) {
   return words;
 }
 
-// Returns the text for messages of an error body like
+// Returns the text that messages quote from an error body like
 // {"errors":[{"code":"DENIED","message":"..."}]}; empty for any other body.
 std::string OciError(const std::string& body) {
   const auto json = codec::ParseJson(body, {.bytes_max = 64U << 10U});

@@ -29,7 +29,7 @@ struct SessionOptions {
 };
 
 // Sends requests to one registry as one user: answers its challenges (Basic, Bearer) with the
-// credentials of the auth file or anonymously, and caches the accepted authorization by scope.
+// credentials of the auth file or anonymously, and caches the resulting authorization by scope.
 // Credentials are sent only to the origin and to the token server that the origin names.
 // Thread-safe.
 class Session {

@@ -182,7 +182,7 @@ class BeastServer final : public Server {
   const ServerOptions options_;
   const std::map<std::string, Handler> routes_;
   std::atomic<bool> draining_ = false;
-  // Declared before io_, because destroying io_ may end sessions.
+  // Declared before io_: destroying io_ may end sessions, whose deleter uses these members.
   std::mutex live_mutex_;
   std::condition_variable ended_;
   int live_ = 0;

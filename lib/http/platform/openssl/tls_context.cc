@@ -57,7 +57,7 @@ absl::StatusOr<Authorities> ParseAuthorities(const std::string& pem) {
   }
   ERR_clear_error();
   if (count == 0) {
-    return absl::InvalidArgumentError("the CA holds no PEM certificate");
+    return absl::InvalidArgumentError("the CA (ca_file, ca_pem) holds no PEM certificate");
   }
   return store;
 }
