@@ -26,7 +26,8 @@ struct Option {
 class Arguments {
  public:
   // Parses "--name value", "--name=value" and "-n value"; words after "--" are in rest(). Errors:
-  // INVALID_ARGUMENT for an unknown option, a missing value or an option that may not be repeated.
+  // INVALID_ARGUMENT for an unknown option, a missing value, or a repeated option that may be given
+  // only once.
   static absl::StatusOr<Arguments> Parse(std::span<const std::string> words,
                                          std::span<const Option> options);
 

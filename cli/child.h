@@ -11,8 +11,8 @@
 namespace cachewarm::cli {
 
 struct ChildCommand {
-  std::vector<std::string> words;  // program (looked up in PATH) and arguments
-  std::map<std::string, std::string> environment;
+  std::vector<std::string> words;                  // program (looked up in PATH) and arguments
+  std::map<std::string, std::string> environment;  // all variables of the command
 };
 
 // Runs a command until it exits, with the standard streams of this process and default signal

@@ -20,7 +20,7 @@ enum ExitCode : int {
   kOk = 0,
   kFailed = 1,
   kUsage = 2,
-  kDamaged = 3,   // damaged bundle, or not signed by --key
+  kDamaged = 3,   // the bundle is damaged, or not signed with the key of --key
   kNotFound = 4,  // no such bundle or pod
   kInterrupted = 130,
 };

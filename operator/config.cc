@@ -16,7 +16,7 @@ constexpr std::string_view kPurpose =
 
 absl::StatusOr<std::string> ParseIdentity(std::string_view value) {
   if (value.empty() || value.size() > kIdentityBytesMax) {
-    return absl::InvalidArgumentError("must hold 1 to 253 characters");
+    return absl::InvalidArgumentError("must have 1 to 253 characters");
   }
   return std::string(value);
 }

@@ -23,10 +23,10 @@ struct Config {
   bool leader_elect = true;
   LogLevel log_level = LogLevel::kInfo;
   std::string ns = "cachewarm-system";  // namespace of the operator and its Lease
-  std::string identity;                 // name of this process in the Lease: the pod's name
+  std::string identity;                 // name of this process in the Lease; default: the host name
   int workers = 2;                      // warmups reconciled concurrently
   int builder_jobs_max = 8;             // maximum concurrent builder Jobs in the cluster; 0: none
-  int fetch_nodes_max = 32;             // maximum nodes that fetch concurrently
+  int fetch_nodes_max = 32;             // maximum nodes that fetch concurrently, over all warmups
   bool node_condition = false;          // write the condition cachewarm.io/Warm to Nodes
   bool fresh_nodes_tainted = false;     // every node joins with the cachewarm startup taint
 };

@@ -29,12 +29,13 @@ constexpr std::string_view kLeaseName = "cachewarm-operator";
 constexpr std::string_view kReportingController = "cachewarm.io/operator";
 // Interval of the warning that stores have not synced yet.
 constexpr Duration kSyncLogInterval{60'000};
-// Wait briefly for the warmup list: without it only pod annotations are known, and a long hold that
-// is not annotated yet would be released too early.
+// Maximum time that the held-pod controller waits for the list of warmups before it starts. Without
+// this list it knows only the deadlines in the pods' annotations. It would release a pod without
+// this annotation too early if the warmup allows a longer hold than the default.
 constexpr Duration kWarmupListWait{2'000};
 // Maximum time that a replica waits for its stores to sync before it joins the election. Because of
 // this wait, a replica that may list every kind is elected before one that may not. Not longer than
-// the Lease of a dead leader lasts.
+// the Lease lasts, so that it does not delay the takeover from a dead leader.
 constexpr Duration kSyncHeadStart{15'000};
 // Maximum retry interval of the held-pod controller after errors of the API server. It is short
 // because only a retry releases the pod.
@@ -145,7 +146,7 @@ struct Daemon::Components {
   controllers::Nodes nodes;
   controllers::HeldPods held;
   controllers::AnnotationRequests annotation_requests;
-  std::vector<std::jthread> discarding;  // see DiscardKeys()
+  std::vector<std::jthread> discarding;  // threads that DiscardKeys() starts
 };
 
 Daemon::Daemon(const Config& config, const DaemonDependencies& parts)
@@ -228,7 +229,7 @@ bool Daemon::AwaitStores(const std::vector<const kube::Store*>& stores, std::sto
     if (stop.stop_requested()) {
       return false;
     }
-    parts_.log.Warning("waiting for the initial lists of the API server");
+    parts_.log.Warning("waiting for the first lists of watched objects from the API server");
   }
   return true;
 }

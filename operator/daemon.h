@@ -35,8 +35,8 @@ struct DaemonDependencies {
 
 // Composition root of the operator. Starts the HTTP server, the reflectors, the webhook, the
 // held-pod controller, leader election and the leader's controllers, in this order. The held-pod
-// controller needs only the pod and warmup stores; the leader's controllers need all stores. Run()
-// may be called once.
+// controller starts when the pod store has synced; the leader's controllers start when all stores
+// have synced. Run() may be called once.
 class Daemon {
  public:
   Daemon(const Config& config, const DaemonDependencies& parts);
@@ -64,12 +64,12 @@ class Daemon {
   absl::StatusOr<std::unique_ptr<http::Server>> Serve();
   // Blocks until the stores have synced, and logs while it waits; returns false after `stop`.
   bool AwaitStores(const std::vector<const kube::Store*>& stores, std::stop_token stop);
-  // Blocks until the stores that the held-pod controller needs have synced; returns false after
-  // `stop`.
+  // Blocks until the pod store has synced, then at most 2 s longer for the warmup store, because
+  // the held-pod controller can run without it. Returns false after `stop`.
   bool AwaitHeldPodStores(std::stop_token stop);
-  // If the webhook is served, blocks until kubelet has reported this replica as not ready, so that
-  // API servers stop calling it. Returns at once after `stop`, because Kubernetes removes the
-  // endpoint of a terminating pod.
+  // Makes this replica not ready. If the Lease was lost while the webhook is served, blocks until
+  // kubelet has reported the replica as not ready, so that API servers stop calling the webhook.
+  // Returns at once after `stop`, because Kubernetes removes the endpoint of a terminating pod.
   void AwaitEndpointRemoval(std::stop_token stop);
   void RunHeldPodController(std::stop_token stop);
   // Starts threads that discard the keys in the queues of the leader's controllers, because nothing

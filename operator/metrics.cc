@@ -26,7 +26,7 @@ metrics::Histogram& ApiSeconds(metrics::Registry& registry) {
 
 metrics::Gauge& Admission(metrics::Registry& registry) {
   return registry.NewGauge({.name = "cachewarm_admission_mode_info",
-                            .help = "1 if pods are injected by this mechanism (policy, webhook).",
+                            .help = "1 if this injection mode (policy, webhook) is installed.",
                             .labels = {"mode"}});
 }
 
@@ -90,10 +90,9 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
           registry.NewCounter({.name = "cachewarm_startup_taints_removed_total",
                                .help = "Startup taints removed from nodes, by reason.",
                                .labels = {"reason"}}),
-      .admission_dry_runs =
-          registry.NewCounter({.name = "cachewarm_admission_dry_runs_total",
-                               .help = "Dry-run pod creations that test injection, by result.",
-                               .labels = {"result"}}),
+      .admission_dry_runs = registry.NewCounter({.name = "cachewarm_admission_dry_runs_total",
+                                                 .help = "Dry runs that test injection, by result.",
+                                                 .labels = {"result"}}),
       .reconciles = registry.NewCounter({.name = "cachewarm_reconciles_total",
                                          .help = "Reconciliations, by controller and result.",
                                          .labels = {"controller", "result"}}),

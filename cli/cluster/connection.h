@@ -18,7 +18,7 @@ std::span<const Option> ClusterOptionList();
 
 // Client of an API server, and the selected namespace.
 struct Connection {
-  std::unique_ptr<http::Client> http;  // outlives `client`
+  std::unique_ptr<http::Client> http;  // used by `client`, so destroyed after it
   std::unique_ptr<kube::Client> client;
   std::string ns;  // empty: all namespaces
 };

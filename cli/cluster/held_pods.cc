@@ -31,11 +31,11 @@ constexpr size_t kParallelReleases = 8;
 constexpr int kPageItems = 500;
 constexpr int kListTries = 3;
 constexpr int kReleaseTries = 4;
-// The CronJob has 55 s for all pods of the cluster, so pods of slow namespaces are deferred until
-// all others are released.
+// The CronJob that runs `cachewarm release` (manifests/release.yaml) has 55 s for all pods of the
+// cluster, so pods of slow namespaces are deferred until all others are released.
 constexpr kube::SlowNamespaceLimiter::SlowPatches kDeferSlow{.at_once = 0, .limit = Duration(0)};
-// Longest annotation value that is kept: the length of a DNS subdomain. (Users may write up to 256
-// KiB.)
+// Longest annotation value that is kept: the length of a DNS subdomain, which no valid value
+// exceeds. A longer value counts as missing, because users may write up to 256 KiB.
 constexpr size_t kAnnotationBytesMax = 253;
 
 // Returns true if the pod has any scheduling gate. Pods without one, most pods, are not decoded.
@@ -249,8 +249,8 @@ class Release {
     return outcome;
   }
 
-  // Retries if another gate of the pod is removed concurrently, because the patch addresses the
-  // gate by its index.
+  // Retries if another gate of the pod is removed concurrently, because the patch addresses
+  // cachewarm's gate by its index.
   absl::StatusOr<bool> Patch(api::Pod pod, Duration held, std::stop_token stop) {
     const double seconds = std::chrono::duration<double>(held).count();
     for (int tries = 1;; ++tries) {

@@ -23,8 +23,8 @@ inline constexpr Duration kOperatorGracePeriod = std::chrono::seconds(5);
 struct ReleaseRequest {
   std::string ns;                  // empty: all namespaces
   std::vector<std::string> names;  // names of the pods; empty: every held pod
-  // If set, releases only pods past their deadline. The value is the time from creation to deadline
-  // for pods without a held-until annotation.
+  // If set, releases only pods whose deadline passed at least kOperatorGracePeriod ago. For pods
+  // without a held-until annotation, the value is the time from creation to deadline.
   std::optional<Duration> past_deadline;
   bool dry_run = false;
   std::string_view reason;  // one of the reasons in lib/api/reasons.h
@@ -33,7 +33,7 @@ struct ReleaseRequest {
 enum class ReleaseResult {
   kReleased,
   kWouldRelease,  // dry run
-  kNotDue,        // before its deadline
+  kNotDue,        // excluded by `past_deadline`
   // Named by the caller but not held by cachewarm, or released by another process meanwhile.
   kNotHeld,
   kFailed,
@@ -43,7 +43,7 @@ std::string_view Name(ReleaseResult result);
 struct ReleaseOutcome {
   std::string ns;
   std::string pod;
-  std::string warmup;  // name of its CacheWarmup; may be empty
+  std::string warmup;  // name of its CacheWarmup; empty if unknown
   Duration held{0};
   ReleaseResult result = ReleaseResult::kReleased;
   std::string message;  // error of kFailed

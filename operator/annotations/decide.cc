@@ -102,7 +102,8 @@ Note Warning(std::string_view reason, std::string text) {
 }
 
 // Creates the CacheWarmup without the spec fields from annotations; the apply that follows adds
-// them. If the create wrote these fields, an apply that omits them later could not remove them.
+// them. If the create wrote these fields, it would also own them, so that an apply that omits them
+// later could not remove them.
 Decision Create(const AnnotationRequest& request) {
   if (!request.served_by.empty()) {
     if (!HasWarmAnnotation(request)) {

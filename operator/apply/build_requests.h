@@ -69,7 +69,8 @@ class BuildRequests {
   using Sendings = std::map<std::string, std::unique_ptr<Sending>>;  // by pod uid
 
   // Removes and returns each Sending for which `is_over` returns true, after requesting its thread
-  // to stop. Destroy the result without holding the lock: its destructor joins the threads.
+  // to stop. Destroy the result without holding the lock: its destructor joins the threads, which
+  // may need the lock to end.
   Sendings Extract(const std::function<bool(const std::string&, const Sending&)>& is_over);
   void Send(const plan::DesiredBuildRequests& batch, const std::string& warmup,
             std::stop_token stop);

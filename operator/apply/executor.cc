@@ -266,7 +266,8 @@ absl::StatusOr<size_t> Executor::Release(const plan::Snapshot& snapshot, const p
   Released released;
   const auto first = ReleaseAll(snapshot, all.first(builders), released, stop);
   const auto then = ReleaseAll(snapshot, all.subspan(builders), released, stop);
-  // Record the events after all patches, because both use the capacity of the API server.
+  // Record the events after all patches: both use the capacity of the API server, and events must
+  // not delay a release.
   for (const plan::GateRelease* release : released.releases) {
     RecordEvent(release->event);
   }

@@ -34,12 +34,12 @@ struct Dependencies {
 
 // Result of a plan whose steps all succeeded.
 struct ExecuteResult {
-  // Requests for single nodes or pods that the API server rejected. It would reject a retry too.
+  // Number of requests for single nodes or pods that the API server rejected. It would reject an
+  // immediate retry too.
   size_t rejected = 0;
 };
 
-// Executes the steps of a Plan in the order of its members, except that Jobs are created last, so
-// that a rejected Job does not delay the release of pods. Makes no decisions. Thread-safe.
+// Executes the steps of a Plan in the order of its members. Makes no decisions. Thread-safe.
 //
 // Writes the status first. If another writer changed the warmup since the snapshot, returns ABORTED
 // and executes nothing else. After a failed step, skips the later steps and returns the step's
@@ -48,8 +48,8 @@ struct ExecuteResult {
 //
 // The rejection of a request for one node or pod is not an error: each step counts its rejections
 // and logs them once. A rejected Job is recorded in `job_refusals`. kube::SlowNamespaceLimiter
-// limits the wait for slow webhooks on pod patches. Updates the metrics of a step after the step
-// succeeded, and records a pod's event after its release.
+// limits how long patches of pods wait for slow webhooks. Updates the metrics of a step after the
+// step succeeded, and records a pod's event after its release.
 class Executor {
  public:
   explicit Executor(Dependencies deps);

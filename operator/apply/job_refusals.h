@@ -28,7 +28,7 @@ class JobRefusals {
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::map<std::string, std::string>>
-      messages_;  // by warmup uid and Job name
+      messages_;  // the API server's message by warmup uid, then by Job name
 };
 
 }  // namespace cachewarm::apply

@@ -16,7 +16,8 @@ namespace {
 using annotations::Step;
 using codec::Json;
 
-// Maximum number of steps in one reconcile: a create, the apply that completes it, and one more.
+// Maximum number of steps in one reconcile: a create, the apply that completes the new object, and
+// Step::kNothing, which ends the reconcile.
 constexpr int kStepsAtOnce = 3;
 // Retry interval after a conflict with another writer, whose change is in the store by then.
 constexpr Duration kConflictRetry{500};

@@ -15,7 +15,8 @@ namespace cachewarm::controllers {
 // so that the next run starts warm. Long enough for weekly jobs.
 inline constexpr Duration kStandaloneGrace{7 * 24 * 3'600'000LL};
 // If a namespace has more CacheWarmups of standalone pods than this, each is kept only for
-// annotations::kRemovalGrace. Otherwise labels that differ with every run would fill the namespace.
+// annotations::kRemovalGrace instead of kStandaloneGrace. Otherwise labels that differ with every
+// run would fill the namespace.
 inline constexpr size_t kStandaloneMany = 32;
 // Maximum number of CacheWarmups of standalone pods in a namespace. Limited because the admission
 // policy evaluates each of them for every new pod.
@@ -23,7 +24,9 @@ inline constexpr size_t kStandaloneMax = 64;
 
 // A workload, or a set of standalone pods, whose annotations are reconciled.
 struct AnnotationSubject {
-  kube::Object regarding;                  // object of the events: the workload or one of the pods
+  // The object that events are about: the workload, one of the pods, or the CacheWarmup of
+  // standalone pods of which none is left.
+  kube::Object regarding;
   annotations::AnnotationRequest request;  // complete except for `now` and `present`
   std::vector<annotations::Note> problems;
 };

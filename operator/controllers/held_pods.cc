@@ -19,13 +19,13 @@ namespace cachewarm::controllers {
 namespace {
 
 // Time after the deadline during which the plan can release the pod first. More than one second,
-// the resolution of creation times.
+// the resolution of the creation times from which deadlines are counted.
 constexpr Duration kGrace{1500};
 // Time after the deadline during which a standby leaves the release to the leader. Short enough to
 // release the pod within 5 s of its deadline.
 constexpr Duration kStandbyGrace{3000};
-// Time until the store has received the warmup, or its inject label, that caused a new pod to be
-// held. Until then a missing warmup or label does not mean that holding is disabled.
+// Time after the creation of a held pod at which the store has received the warmup and the inject
+// label that caused the hold. Until then, if either is missing, holding may still be enabled.
 constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
 constexpr Duration kSweepTimeout{5'000};
@@ -33,8 +33,8 @@ constexpr Duration kSweepTimeout{5'000};
 // releases these pods.
 constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = kHeldWorkers / 2,
                                                              .limit = Duration(30'000)};
-// Maximum age of `cached_budgets_`. A pod that was created after they were computed is released
-// later by at most this time.
+// Maximum age of `cached_budgets_`. They do not include pods that were created later. Therefore
+// such a pod may be released too late, but by at most this time.
 constexpr Duration kBudgetsTtl{500};
 // Default hold, used for pods whose warmup cannot be decoded.
 constexpr Duration kDefaultHold = std::chrono::seconds(api::GateSpec{}.max_hold_seconds);

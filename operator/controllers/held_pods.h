@@ -44,11 +44,12 @@ HeldDecision EvaluateHeldPod(const api::Pod& pod, const api::CacheWarmup* warmup
 // of a killed leader can outlast any hold.
 HeldDecision EvaluateOverduePod(const api::Pod& pod, WallTime now, WallTime deadline);
 
-// Releases held pods independently of planning: pods whose warmup is gone, paused or suspended, and
-// pods whose deadline has passed. Therefore no failure to plan or to write a status can hold a pod
-// for ever. Runs on every replica. Requires only that the pod store has synced. Until the warmup
-// store has synced, uses the deadline from the pod's own annotations. A standby considers only the
-// deadline. The work queue key is the pod's "ns/name". Thread-safe.
+// Releases held pods independently of planning: pods whose deadline has passed, and pods whose
+// warmup is gone or does not hold pods any more (paused, suspended, or gate mode Never). Therefore
+// no failure to plan or to write a status can hold a pod for ever. Runs on every replica. Requires
+// only that the pod store has synced. Until the warmup store has synced, uses the deadline from the
+// pod's own annotations. A standby considers only the deadline. The work queue key is the pod's
+// "ns/name". Thread-safe.
 class HeldPods {
  public:
   struct Dependencies {
@@ -65,8 +66,9 @@ class HeldPods {
   // Sets whether this replica leads. Initially it is a standby.
   void SetLeading(bool leading) { leading_ = leading; }
 
-  // Releases all pods that are due now. A new leader calls it before its controllers run. Takes at
-  // most 5 s; Reconcile() retries the pods whose patch hangs.
+  // Releases all pods that Reconcile() would release, but without a grace period. A new leader
+  // calls it before its controllers run. Takes at most 5 s; Reconcile() retries the pods whose
+  // patch hangs.
   void Sweep(std::stop_token stop);
 
   absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);

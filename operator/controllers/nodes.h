@@ -45,7 +45,8 @@ class Nodes {
   absl::StatusOr<kube::Outcome> UpdateNode(const std::shared_ptr<const api::Node>& node,
                                            std::stop_token stop);
   plan::NodeObservation Observe(const std::shared_ptr<const api::Node>& node) const;
-  // Removes the startup taints. Returns false if the node has changed in the API server.
+  // Removes the startup taints. Returns false if the API server no longer has the node as in
+  // `node`; the caller then tries again later.
   absl::StatusOr<bool> RemoveTaints(const api::Node& node, std::string_view why,
                                     std::stop_token stop);
   absl::Status WriteCondition(const api::Node& node,

@@ -17,7 +17,7 @@ namespace {
 
 // Retry interval while the store does not have the operator's last write to the warmup.
 constexpr Duration kStaleRetry{25};
-// Time after a write at which the store counts as current in any case.
+// Time after a write from which on the store counts as current even if it does not have the write.
 constexpr Duration kStaleAtMost{5000};
 // Interval at which dry runs are repeated while a workload has fewer pods than it should, because
 // the API server may be rejecting its pods.
@@ -67,7 +67,7 @@ kube::Outcome RetryOf(const apply::ExecuteResult& executed) {
   return {.requeue_after = executed.rejected > 0 ? std::optional(kRejectedRetry) : std::nullopt};
 }
 
-// Returns the Jobs whose end is not recorded in the status yet.
+// Returns the names of the builder Jobs whose end is not recorded in the status yet.
 std::set<std::string> JobsOf(const api::WarmupStatus& status) {
   std::set<std::string> jobs;
   for (const api::BuilderStatus& builder : status.builders) {

@@ -56,8 +56,8 @@ class Warmups {
   // the uid of the present warmup; "" if none exists.
   void ForgetOthers(const kube::ObjectName& name, const std::string& uid);
   // Observes and plans, on one thread at a time, so that only one snapshot with all nodes is in
-  // memory. Returns the snapshot without its nodes, because executing the plan takes longer than
-  // planning.
+  // memory. Returns the snapshot without its nodes, so that they do not stay in memory while the
+  // plan is executed, which takes longer than planning.
   std::pair<plan::Snapshot, plan::Plan> Decide(const api::CacheWarmup& warmup);
   plan::Snapshot Observe(const api::CacheWarmup& warmup) const;
   // Returns true until the store has the operator's last write to this warmup.
@@ -73,7 +73,7 @@ class Warmups {
   std::mutex observe_mutex_;
   std::mutex mutex_;
   std::map<std::string, Write> writes_;  // by warmup uid
-  // Uids of the present warmups at their last reconcile.
+  // Uid of each present warmup at its last reconcile.
   std::map<kube::ObjectName, std::string> uids_;
 };
 

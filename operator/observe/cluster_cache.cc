@@ -25,7 +25,7 @@ constexpr size_t kPodValuesMax = 32;
 // NodeCache of 20 warmups has 25 KB and a pod has 4 KB.
 constexpr int kSmallPage = 50;
 constexpr int kPage = 200;
-// Longest interval between lists of Services while RBAC forbids them.
+// Longest interval between attempts to list Services while RBAC forbids it.
 constexpr Duration kServicesRelistBackoffMax{60'000};
 // Interval between attempts of the first list of Services.
 constexpr Duration kServicesProbeInterval{1'000};
@@ -74,8 +74,8 @@ kube::ReflectorOptions WatchedNodeCaches(const Table& table) {
   return options;
 }
 
-// Decodes a pod and drops the status from its JSON: the status is half of it, and plan and render
-// do not read it.
+// Decodes a pod, then drops the status from the JSON in Pod::object. The status is half of that
+// JSON, and plan and render read only the decoded status.
 absl::StatusOr<api::Pod> DecodeLeanPod(const kube::Object& object) {
   CW_ASSIGN_OR_RETURN(api::Pod pod, api::DecodePod(object));
   codec::Json lean = *object;

@@ -14,15 +14,15 @@
 // Reads the condition ReplicaFailure of workloads and the events FailedCreate (of controllers) and
 // FailedMount (of kubelet). A message counts only if it mentions cachewarm's volume, gate, path
 // inside the pod, or path on the node (`root`). In a condition, "hostPath" is enough if the pod
-// template has no hostPath volume of its own.
+// template has no hostPath volume of its own, because it can then mean only the injected volume.
 namespace cachewarm::observe {
 
 // Returns the newest failure to create a pod of the warmup in `snapshot`. Reads the snapshot's
 // warmup, workload, pods, dry run and root. A condition counts while it is present. The API server
 // keeps events for an hour, so an event counts only if it is newer than the last transition of the
 // warmup's condition Ready. If that condition is False because the API server rejected the
-// injection, the event must also be newer than a dry run that was allowed since. Workloads with a
-// matching template (owners.h) count even without pods.
+// injection, and the last dry run was allowed, the event must also be newer than that dry run. Also
+// reads the workloads whose template has the warmup's labels (owners.h), even if they have no pods.
 plan::CreateFailure FindCreateFailure(const ClusterCache& cluster, const plan::Snapshot& snapshot);
 
 // Returns kubelet's messages about the cache volume by pod uid. Considers only `pods` whose

@@ -60,9 +60,9 @@ class NodeCaches {
   const kube::Store& store_;
   Log& log_;
   mutable std::mutex mutex_;
-  std::map<NamedWarmup, int64_t> named_;  // number of NodeCaches that list it
+  std::map<NamedWarmup, int64_t> named_;  // number of NodeCaches that list the warmup
   std::map<std::string, std::set<std::string>>
-      pending_;  // by node: uids of warmups with pending bundles
+      pending_;  // by node: uids of warmups with bundles that it must still fetch
   mutable std::map<std::string, std::string>
       undecodable_;  // by node: resourceVersion for which the error was logged
 };

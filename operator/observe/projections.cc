@@ -17,7 +17,8 @@ namespace {
 using codec::Json;
 using Names = std::initializer_list<std::string_view>;
 
-// Volcano and KAI identify the pods of a group by these annotations; other schedulers use labels.
+// Annotations by which Volcano and KAI identify the pods of a group. They are kept although they
+// are not cachewarm's. Other schedulers use labels, which are all kept.
 constexpr std::array<std::string_view, 2> kGroupAnnotations = {"scheduling.k8s.io/group-name",
                                                                "pod-group-name"};
 
@@ -159,7 +160,8 @@ void KeepNodeFacts(Json& facts) {
   }
 }
 
-// Drops the messages of all conditions except cachewarm's.
+// Keeps reason and message only of cachewarm's own condition; those of other conditions are not
+// read.
 void KeepNodeCondition(Json& condition) {
   const std::string type = kube::TextAt(condition, {"type"});
   if (type == api::kNodeCondition) {

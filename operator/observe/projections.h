@@ -4,9 +4,9 @@
 #include "lib/codec/json_fwd.h"
 
 // Each function removes from a watched object, in place, the members that the operator does not
-// read. This is done before the object is stored, because a cluster has thousands of pods and
-// nodes. "Identity" means apiVersion, kind, name, namespace, uid and similar metadata. Pure. Never
-// fails: drops unexpected members.
+// read. This saves memory in the store, because a cluster has thousands of pods and nodes.
+// "Identity" means apiVersion, kind, name, namespace, uid and similar metadata. Pure. Never fails:
+// drops members with an unexpected type.
 namespace cachewarm::observe {
 
 // Keeps identity, labels, cachewarm annotations, the controlling owner, the node, the reason why

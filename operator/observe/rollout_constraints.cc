@@ -15,10 +15,11 @@ namespace {
 using api::Labels;
 using codec::Json;
 
-// Kueue sets this label on the workloads of namespaces with a default queue.
+// Label of the workloads that Kueue manages. Users set it; in namespaces with a default queue,
+// Kueue sets it itself.
 constexpr std::string_view kKueueQueueLabel = "kueue.x-k8s.io/queue-name";
-constexpr int64_t kDefaultProgressDeadline = 600;  // apps/v1 Deployment, Argo Rollout
-constexpr int64_t kPodsMax = 1'000'000;            // bounds sums of untrusted numbers
+constexpr int64_t kDefaultProgressDeadline = 600;  // s; of Deployment and Argo Rollout
+constexpr int64_t kPodsMax = 1'000'000;            // limit of each count; sums cannot overflow
 
 int64_t CountAt(const Json& object, std::initializer_list<std::string_view> path,
                 int64_t fallback) {
@@ -28,7 +29,7 @@ int64_t CountAt(const Json& object, std::initializer_list<std::string_view> path
              : fallback;
 }
 
-// Rolling update parameters of a Deployment or Rollout; null if absent.
+// maxSurge and maxUnavailable (`missing`) of a Deployment or Rollout; null if absent.
 struct Rolling {
   const Json* surge = nullptr;
   const Json* missing = nullptr;
@@ -81,7 +82,8 @@ void ReadDeployment(const Json& object, plan::RolloutConstraints& out) {
   }
 }
 
-// The strategy blueGreen creates a complete second set of pods before it removes the first.
+// The strategy blueGreen creates a complete second set of pods before it removes the first. So it
+// always surges, and no pod of the first set may be missing.
 void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
   const Json none = 0;
   const bool whole = kube::At(object, {"spec", "strategy", "blueGreen"}) != nullptr;
@@ -90,9 +92,9 @@ void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
   ReadRolling(object, {.surge = whole ? nullptr : surge, .missing = whole ? &none : missing}, out);
 }
 
-// With podManagementPolicy Parallel, pods may be held when the StatefulSet is first created. An
-// update replaces one pod at a time. Requiring all replicas to be available prevents holds during
-// an update.
+// With podManagementPolicy Parallel, pods may be held when the StatefulSet is first created, but
+// not during an update, which deletes each pod before it creates the replacement. Therefore all
+// replicas are required to be available.
 void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
   out.in_order = kube::TextAt(object, {"spec", "podManagementPolicy"}) != "Parallel";
   out.available = CountAt(object, {"status", "availableReplicas"}, 0);
@@ -143,7 +145,8 @@ bool Meets(const Json& requirement, const Labels& labels) {
 struct OwnerConstraints {
   plan::RolloutConstraints constraints;
   bool counts = false;  // true if constraints.available and constraints.required are known
-  // Sum of the pods that workloads lack; surplus pods of other workloads do not reduce it.
+  // Sum of the available pods that the workloads lack. The surplus of one workload does not reduce
+  // the lack of another.
   int64_t lacking = 0;
 };
 

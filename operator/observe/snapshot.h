@@ -9,7 +9,8 @@
 
 namespace cachewarm::observe {
 
-// Inputs of a snapshot that do not come from the ClusterCache.
+// Inputs of a snapshot that do not come from the ClusterCache. plan::Snapshot describes them;
+// `refused_jobs` become part of its `jobs`.
 struct ObserveInputs {
   WallTime now{};
   plan::Settings settings;

@@ -74,8 +74,8 @@ bool IsSame(const Entries& before, const Entries& after, const std::string& key)
 // A list that exists in both spec and status of a NodeCache.
 struct SharedList {
   std::string_view name;
-  std::string_view key;     // member that identifies an item
-  std::string_view warmup;  // member of an item in the spec that holds the warmup's uid
+  std::string_view key;     // name of the member that identifies an item
+  std::string_view warmup;  // name of the member of a spec item with the uid of its warmup
 };
 constexpr std::array<SharedList, 3> kSharedLists = {
     {{.name = "warmups", .key = "uid", .warmup = "uid"},
@@ -151,7 +151,8 @@ void Triggers::AddEverything() {
   for (const kube::CachedObjectPtr& object : cluster_.node_caches.store().List()) {
     queues_.nodes.Add(object->name().ToString());
   }
-  // Queue deleted warmups that NodeCaches still list; no other trigger would queue them.
+  // Queue deleted warmups that NodeCaches still list, so that their entries are removed. No other
+  // trigger would queue these warmups.
   for (const NamedWarmup& warmup : cluster_.node_cache_views.Named()) {
     queues_.warmups.Add(warmup.ns + "/" + warmup.name);
   }
@@ -247,7 +248,8 @@ void Triggers::OnWorkload(const kube::Change& change, std::string_view kind) {
   const kube::ObjectName name = kube::NameOf(change.object());
   AddWarmupsOf(name.ns, kPodBurst, [&](const api::CacheWarmup& warmup) {
     const auto& ref = warmup.spec.workload_ref;
-    // Without a workloadRef, the constraints come from all workloads with a matching template.
+    // Without a workloadRef, the availability constraints come from all workloads with a matching
+    // template.
     if (!ref.has_value()) {
       return !warmup.spec.selector.empty() &&
              workloads::MakesPodsWith(change.object(), warmup.spec.selector);

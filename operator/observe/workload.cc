@@ -43,7 +43,8 @@ plan::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWa
   const kube::Object object = FindReferenced(cluster, warmup);
   if (object == nullptr || kube::IsDeleting(*object)) {
     workload.problem =
-        fmt::format("no {} named \"{}\" in namespace \"{}\"", ref.kind, ref.name, warmup.ns);
+        fmt::format("no {} named \"{}\" in namespace \"{}\"; create it or correct spec.workloadRef",
+                    ref.kind, ref.name, warmup.ns);
     return workload;
   }
   const workloads::Shape own = workloads::ShapeOf(*object);

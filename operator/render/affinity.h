@@ -13,8 +13,8 @@
 namespace cachewarm::render {
 
 inline constexpr size_t kPreferredMax = 64;
-inline constexpr size_t kRequiredMax = 1'000;  // hostnames of one In or NotIn; 64 KB per term
-inline constexpr int kPreferenceWeight = 10;   // range 1 to 100; lower than usual weights
+inline constexpr size_t kRequiredMax = 1'000;  // maximum hostnames of one In or NotIn: 64 KB
+inline constexpr int kPreferenceWeight = 10;   // of 1 to 100; low, so that users' own weigh more
 
 struct HostRules {
   std::vector<std::string> required;   // hostnames that the pod may use (In); empty: no rule

@@ -28,7 +28,7 @@ DryRunPods MakeDryRunPods(const DryRunPodSpec& spec);
 
 // Converts a running pod to a PodTemplateSpec: removes the fields that the API server, the
 // scheduler and cachewarm added. For warmups that have only a selector. `uid` is the uid of the
-// warmup.
+// warmup, by which the path of the cache volume is recognized.
 codec::Json TemplateOf(const codec::Json& pod, const std::string& uid);
 
 }  // namespace cachewarm::render

@@ -11,7 +11,7 @@
 namespace cachewarm::render {
 
 struct GateReleaseSpec {
-  const api::Pod& pod;  // `object` has metadata and spec.{schedulingGates,affinity}
+  const api::Pod& pod;  // its `object` must have metadata and spec.{schedulingGates,affinity}
   std::string reason;   // value of the annotation kReleasedAnnotation
   double held_seconds = 0;
   HostRules hosts;

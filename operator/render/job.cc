@@ -189,7 +189,7 @@ std::string CacheKeyChange(const Json& pod_template, const Json& merged,
         container);
   }
   if (RunAs(pod_template["spec"], container) != RunAs(merged["spec"], container)) {
-    return "runAsUser must not change, because every user has its own cache directory";
+    return "runAsUser must not change, because every user has its own cache directory; remove it";
   }
   return "";
 }
@@ -232,16 +232,15 @@ std::vector<const Json*> ContainersOf(const Json& spec) {
 
 std::string PortRefusal(const Json& spec) {
   if (Flag(spec, "hostNetwork")) {
-    return "spec.hostNetwork is set, so a copy would use the same host ports; set compile.builder "
-           "to "
-           "FirstPod";
+    return "spec.hostNetwork is set, so a copy of the pod would use the same host ports; set "
+           "compile.builder to FirstPod";
   }
   for (const Json* container : ContainersOf(spec)) {
     for (const Json& port : List(*container, {"ports"})) {
       if (Integer(port, "hostPort", 0) != 0) {
         return fmt::format(
-            "container \"{}\" has hostPort {}, which a copy would use too; set compile.builder to "
-            "FirstPod",
+            "container \"{}\" has hostPort {}, which a copy of the pod would use too; set "
+            "compile.builder to FirstPod",
             Text(*container, "name"), Integer(port, "hostPort", 0));
       }
     }
@@ -251,9 +250,9 @@ std::string PortRefusal(const Json& spec) {
 
 std::string DeviceRefusal(const Json& spec) {
   return List(spec, {"resourceClaims"}).empty() ? ""
-                                                : "spec.resourceClaims is set, and a copy might "
-                                                  "find none of the claimed devices free; set "
-                                                  "compile.builder to FirstPod";
+                                                : "spec.resourceClaims is set, and a copy of the "
+                                                  "pod might find none of the claimed devices "
+                                                  "free; set compile.builder to FirstPod";
 }
 
 std::string VolumeRefusal(const Json& spec) {
@@ -262,9 +261,8 @@ std::string VolumeRefusal(const Json& spec) {
     for (const Json& mount : List(*container, {"volumeMounts"})) {
       if (Named(volumes, Text(mount, "name")) == nullptr) {
         return fmt::format(
-            "container \"{}\" mounts \"{}\" of volumeClaimTemplates, which a copy does not have; "
-            "set "
-            "compile.builder to FirstPod",
+            "container \"{}\" mounts \"{}\" of volumeClaimTemplates, which the pod of a Job does "
+            "not have; set compile.builder to FirstPod",
             Text(*container, "name"), Text(mount, "name"));
       }
     }
@@ -273,8 +271,8 @@ std::string VolumeRefusal(const Json& spec) {
     const Json* claim = Find(volume, {"persistentVolumeClaim"});
     if (claim != nullptr && !Flag(*claim, "readOnly")) {
       return fmt::format(
-          "volume \"{}\" is a PersistentVolumeClaim that a copy could write to; set its readOnly "
-          "to true, or compile.builder to FirstPod",
+          "volume \"{}\" is a PersistentVolumeClaim that a copy of the pod could write to; set its "
+          "readOnly to true, or compile.builder to FirstPod",
           Text(volume, "name"));
     }
   }

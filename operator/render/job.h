@@ -24,8 +24,9 @@ struct BuilderJobSpec {
   Mount mount;
   // Nodes with the key's GPU type and CPU class. The pod runs only on these.
   std::vector<std::string> hostnames;
-  std::set<std::string> label_keys;  // omitted: Services, PDBs or the workload select by them
-  std::string priority_class;
+  // Labels that the pod does not get, because Services, PDBs or the workload select by them.
+  std::set<std::string> label_keys;
+  std::string priority_class;  // empty: that of the pod template
 };
 
 // Returns "<warmup>-<key8>-<attempt>" as a DNS label. Truncates the warmup's name so that the label
@@ -55,7 +56,8 @@ absl::StatusOr<codec::Json> WithOverrides(const codec::Json& pod_template,
 // volumeClaimTemplates and writable PersistentVolumeClaims.
 std::string CopyRefusal(const codec::Json& pod_template);
 
-// True if a copy would mount a PersistentVolumeClaim that the workload's pods also mount.
+// True if a builder Job with this template would mount a PersistentVolumeClaim that the workload's
+// pods also mount.
 bool SharesVolumeClaim(const codec::Json& pod_template);
 
 }  // namespace cachewarm::render

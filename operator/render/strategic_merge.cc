@@ -149,7 +149,7 @@ absl::Status MergeMember(Json& target, const std::string& name, const Json& patc
   }
   if (is_there && present->type() != patch.type() &&
       (present->is_structured() || patch.is_structured())) {
-    return InvalidPatch(path, fmt::format("expected {} {}", present->is_object() ? "an" : "a",
+    return InvalidPatch(path, fmt::format("expected {} {}", present->is_structured() ? "an" : "a",
                                           present->type_name()));
   }
   if (patch.is_object()) {

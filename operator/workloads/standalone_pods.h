@@ -31,8 +31,8 @@ struct StandalonePods {
 //
 // Groups pods by the labels that users set: labels without a prefix, because Kubernetes requires a
 // prefix from "automated system components" (see Labels and Selectors). Excludes the few labels
-// that Kubernetes' controllers set without a prefix. Includes the recommended labels that do not
-// change with a release.
+// that Kubernetes' controllers set without a prefix. Also uses those recommended labels
+// (app.kubernetes.io/...) that do not change with a release.
 std::optional<StandalonePods> StandalonePodsOf(const codec::Json& pod);
 
 }  // namespace cachewarm::workloads

@@ -17,7 +17,7 @@ namespace cachewarm::webhook {
 // 10 years, a serving certificate for 90 days. Each is renewed when a third of its lifetime is
 // left.
 struct CertificateBundle {
-  std::string authorities;    // trusted CA certificates, newest first; becomes the caBundle
+  std::string authorities;    // trusted CA certificates, newest first; written to the caBundle
   std::string authority_key;  // private key of the first authority
   std::string certificate;    // serving certificate
   std::string key;
@@ -27,7 +27,7 @@ struct CertificateBundle {
 struct RenewalInputs {
   WallTime now{};
   std::string dns_name;   // name under which the API server calls the webhook
-  std::string ca_bundle;  // present caBundle of the webhook; may be invalid
+  std::string ca_bundle;  // caBundle that the webhook has now; may be invalid
 };
 
 // Returns the renewed bundle; nullopt if nothing must be renewed. A new authority issues a serving

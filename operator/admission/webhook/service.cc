@@ -20,7 +20,7 @@ constexpr size_t kHeaderBytesMax = 16U << 10U;
 // idle connections.
 constexpr int kConnectionsMax = 256;
 // API servers close idle connections after 90 s. The webhook waits longer, so that it never closes
-// a connection on which a request arrives.
+// a connection on which an API server is just sending a request.
 constexpr Duration kIdleTimeout = std::chrono::seconds(120);
 
 std::string WhyMissing(const Installed& installed) {

@@ -22,7 +22,7 @@ namespace cachewarm::webhook {
 
 struct ServiceOptions {
   std::string ns;    // namespace of the operator, the Secret and the Service
-  std::string root;  // directory of the agents
+  std::string root;  // directory of the agents on every node
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8443;
   // Time to keep serving after `stop`: API servers call the webhook until they have seen the

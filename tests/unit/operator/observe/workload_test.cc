@@ -61,7 +61,9 @@ TEST_F(WorkloadTest, ProblemNamesMissingWorkload) {
   StartCache();
   const plan::Workload none = ResolveWorkload(cluster, WarmupOf("Deployment", "llama"));
   EXPECT_FALSE(none.found);
-  EXPECT_EQ(none.problem, "no Deployment named \"llama\" in namespace \"default\"");
+  EXPECT_EQ(none.problem,
+            "no Deployment named \"llama\" in namespace \"default\"; create it or correct "
+            "spec.workloadRef");
   const plan::Workload odd = ResolveWorkload(cluster, WarmupOf("DaemonSet", "llama"));
   EXPECT_FALSE(odd.found);
 }

@@ -82,7 +82,7 @@ const RefusedCase kRefused[] = {
        b.pod_template()["spec"]["volumes"] = {
            {{"name", "w"}, {"persistentVolumeClaim", {{"claimName", "w"}}}}};
      },
-     "PersistentVolumeClaim that a copy could write to"},
+     "PersistentVolumeClaim that a copy of the pod could write to"},
     {"claim_template",
      [](SnapshotBuilder& b) {
        b.pod_template()["spec"]["containers"][0]["volumeMounts"] = {
