@@ -49,7 +49,7 @@ Setter Hosts(std::vector<std::string>& to) {
     }
     return to.size() <= kHostsMax
                ? absl::OkStatus()
-               : absl::InvalidArgumentError(fmt::format("more than {} hosts", kHostsMax));
+               : absl::InvalidArgumentError(fmt::format("at most {} hosts are allowed", kHostsMax));
   };
 }
 
@@ -137,7 +137,7 @@ std::vector<Setting> RegistrySettings(bundle::StoreOptions& store) {
        Proxy(store.proxy), "proxy (http://HOST[:PORT]) for registries that NO_PROXY does not list"},
       {"--registry-max-connections", "CACHEWARM_REGISTRY_MAX_CONNECTIONS",
        "registry.maxConnections", "0", settings::Number(store.connections_max, 0, 1024),
-       "maximum concurrent downloads, and uploads, for each registry; 0 is no limit"},
+       "maximum concurrent downloads from each registry, and uploads to it; 0 is no limit"},
       {"--registry-bytes-per-second", "CACHEWARM_REGISTRY_BYTES_PER_SECOND",
        "registry.bytesPerSecond", "0", BytesPerSecond(store.bytes_per_second),
        "maximum bytes per second of all downloads of this node together; 0 is no limit"},

@@ -19,7 +19,7 @@ struct Config {
   std::string node_name;
   std::string root = "/var/lib/cachewarm";
   bundle::StoreOptions store;
-  int64_t byte_limit = 0;  // limit for all generations together; 0: none
+  int64_t byte_limit = 0;  // maximum disk usage of all generations together; 0: no limit
   std::string node_facts;  // path of a file; empty: all node facts are probed
   // True if the path was set by flag or environment; then the file must exist. The configuration
   // file is shared by all nodes, so its path may not exist on every node.
@@ -29,7 +29,7 @@ struct Config {
   uint16_t listen_port = 8080;
   int workers = 3;               // concurrent fetches and publications
   int transfer_threads = 2;      // threads of each fetch or publication
-  int64_t scrub_seconds = 3600;  // interval of the checks of an active tree (scrubs); 0: never
+  int64_t scrub_seconds = 3600;  // seconds between two scrubs of an active tree; 0: never
   bundle::KeyFiles keys;
   bundle::Limits limits;  // limits of each bundle
   LogLevel log_level = LogLevel::kInfo;

@@ -13,7 +13,7 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
                                          .help = "Compressed bytes downloaded by fetches."})),
       reused_bytes(
           registry.NewCounter({.name = "cachewarm_reused_bytes_total",
-                               .help = "Bytes of files copied from another tree on this node."})),
+                               .help = "Bytes of files reused from another tree of the node."})),
       fetch_seconds(registry.NewHistogram(
           {.name = "cachewarm_fetch_seconds",
            .help = "Time from reading the manifest to a complete tree on disk."},

@@ -17,11 +17,11 @@ struct Metrics {
 
   metrics::Counter& fetches;            // label result: ok, failed
   metrics::Counter& fetched_bytes;      // compressed bytes that were downloaded
-  metrics::Counter& reused_bytes;       // bytes of files that another tree of this node had
-  metrics::Histogram& fetch_seconds;    // from the first manifest to the complete tree
+  metrics::Counter& reused_bytes;       // bytes of files taken from another tree of this node
+  metrics::Histogram& fetch_seconds;    // time from the first manifest to the complete tree
   metrics::Counter& captures;           // label result: pushed, failed, changed
   metrics::Counter& published_bytes;    // compressed bytes of the bundles
-  metrics::Histogram& publish_seconds;  // from queueing the publication to the pushed bundle
+  metrics::Histogram& publish_seconds;  // time from queueing the publication to the pushed bundle
   metrics::Counter& activations;        // links switched to another generation
   metrics::Gauge& warm_generations;     // active generations with at least one bundle
   metrics::Gauge& cold_generations;     // active generations without a bundle

@@ -103,7 +103,7 @@ void EventLog::DropOldestHalf() {
   Renumber();
 }
 
-// Drops names that no event uses any longer.
+// Drops the paths that no event uses any longer, and renumbers the others.
 void EventLog::Renumber() {
   const std::unordered_map<std::string, uint32_t> old_numbers = std::move(numbers_);
   const std::vector<const std::string*> old_paths = std::move(paths_);

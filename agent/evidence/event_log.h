@@ -12,7 +12,7 @@
 
 namespace cachewarm::agent {
 
-// The events of one tree, bounded in number and age. Not thread-safe.
+// The events of one tree, limited in number. Not thread-safe.
 class EventLog {
  public:
   struct Limits {
@@ -21,11 +21,12 @@ class EventLog {
     Duration keep{2 * 3600 * 1000};
   };
 
-  // Events before `since` are unknown.
+  // Events before `since` are unknown: windows that begin earlier are incomplete.
   EventLog(const Limits& limits, WallTime since) : limits_(limits), complete_since_(since) {}
 
   // Appends an event. Events of one type and file within 100 ms count as one. At a limit, drops the
-  // oldest half of the events, or the new event. Windows that include the time of a dropped event
+  // events older than `keep`. If that is not enough, drops the oldest half of the events (limit of
+  // events) or the new event (limit of paths). Windows that include the time of a dropped event
   // become incomplete.
   void Add(const FileEvent& event);
   // Marks all windows that begin before `now` as incomplete.
@@ -55,8 +56,8 @@ class EventLog {
   WallTime complete_since_;
   std::deque<Stored> events_;
   std::unordered_map<std::string, uint32_t> numbers_;
-  std::vector<const std::string*> paths_;  // names by number; they point to the keys of numbers_
-  std::unordered_map<uint64_t, int64_t> last_ms_;  // time of the last kept event by path and type
+  std::vector<const std::string*> paths_;  // paths by number; they point to the keys of numbers_
+  std::unordered_map<uint64_t, int64_t> last_ms_;  // by path and type: time of the last kept event
 };
 
 }  // namespace cachewarm::agent

@@ -22,7 +22,7 @@ enum class FileEventType {
 struct FileEvent {
   FileEventType type = FileEventType::kOpened;
   WallTime time{};   // when the agent read the event from the kernel
-  WallTime mtime{};  // kWritten only: mtime after the close; old if nothing was written
+  WallTime mtime{};  // kWritten only: mtime after the close; unchanged if nothing was written
   std::string path;  // relative to the generation's root
 
   friend bool operator==(const FileEvent&, const FileEvent&) = default;

@@ -19,7 +19,7 @@ bool Enter(const fs::Dir& root, const std::string& path, const ScanVisitor& visi
            absl::Status& status) {
   absl::StatusOr<fs::Dir> directory = root.OpenDir(path);
   if (!directory.ok()) {
-    // A pod may replace the directory with a link during the scan.
+    // Skip a directory that disappeared or that a pod replaced with a link during the scan.
     status.Update(Gone(directory.status()) ? absl::OkStatus() : directory.status());
     return false;
   }

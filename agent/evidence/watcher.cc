@@ -246,9 +246,8 @@ class InotifyWatcher final : public Watcher {
     }
   }
 
-  // Watches `path` and everything below it. The creation of files that already exist raises no
-  // event any more, so `found` is recorded for each of them. Without `found` nothing is recorded:
-  // the files are as old as the tree.
+  // Watches `path` and everything below it. Files that were created before the watch raise no
+  // event, so the event `found` is recorded for each of them. Without `found`, nothing is recorded.
   void Scan(Tree& tree, const std::string& path, const std::optional<FileEvent>& found) {
     const ScanLimits limits{.depth_max = limits_.depth_max};
     const ScanVisitor visitor{
@@ -329,7 +328,7 @@ absl::StatusOr<std::unique_ptr<Watcher>> Watcher::Start(const WatcherLimits& lim
   CW_ASSIGN_OR_RETURN(Inotify inotify, Inotify::Open());
   fs::Fd wake(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wake.ok()) {
-    return absl::ResourceExhaustedError("eventfd: no descriptor left");
+    return absl::ResourceExhaustedError("eventfd: no file descriptor left");
   }
   return std::make_unique<InotifyWatcher>(limits, clock, log, std::move(inotify), std::move(wake));
 }

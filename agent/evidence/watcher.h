@@ -20,7 +20,7 @@ struct WatcherLimits {
   int depth_max = 32;
   int events_max = 200'000;        // limit per tree; 24 bytes each
   int paths_max = 50'000;          // limit of distinct names per tree
-  Duration keep{2 * 3600 * 1000};  // older events are dropped
+  Duration keep{2 * 3600 * 1000};  // at a limit, older events are dropped first
 };
 
 // One generation on disk. A warmup has several: the active one and those that pods still use.

@@ -54,7 +54,7 @@ struct BundleName {
 struct History {
   std::set<std::string> fetching;                   // ids of generations that are being fetched
   std::map<std::string, FailureState> generations;  // failures of store or disk, by id
-  std::map<BundleName, FailureState> bundles;       // bundles that are missing, damaged or rejected
+  std::map<BundleName, FailureState> bundles;       // failures of single bundles: IsBundleFault()
 };
 
 // Maximum wait until a damaged bundle is fetched again.

@@ -16,7 +16,7 @@ namespace cachewarm::agent {
 // State of the path that pods mount.
 enum class LinkState {
   kActive,     // a link to a complete generation that pods can write
-  kUnusable,   // such a link, but owner or mode do not allow pods to write
+  kUnusable,   // such a link, but the mode of the tree keeps pods from writing
   kDirectory,  // a directory made by kubelet before the agent prepared the mount
   kBroken,     // a dangling link, a link to outside the root, or neither link nor directory
 };
@@ -32,7 +32,7 @@ struct Link {
 struct Generation {
   std::vector<Digest> digests;  // empty if it was made without a bundle, or its record was lost
   int64_t bytes = 0;            // size of the bundles' files
-  double fetch_seconds = 0;     // from the first manifest to the complete tree
+  double fetch_seconds = 0;     // time from the first manifest to the complete tree
   friend bool operator==(const Generation&, const Generation&) = default;
 };
 

@@ -134,7 +134,7 @@ class Planner {
         .reason = std::string(api::reason::kTreeDamaged),
         .message = fmt::format(
             "{} consecutive trees of this bundle were damaged on this node; giving up. Find the "
-            "process that writes there, or replace the disk. Last damage: {}",
+            "process that writes into them, or replace the disk. Last damage: {}",
             kTreesMax, DescribeDamage(input_.inventory.damaged.at(last)))};
     for (const api::WantedBundle& bundle : bundles) {
       plan_.refused[BundleName{wanted.uid, bundle.digest}] = given_up;
@@ -172,8 +172,8 @@ class Planner {
                      bytes, input_.disk.used_bytes, input_.disk.limit_bytes)};
     } else if (bytes > input_.disk.free_bytes - kReserveBytes) {
       refusal = {.reason = std::string(api::reason::kDiskFull),
-                 .message = fmt::format("{} bytes needed, {} free: free space on the disk of the "
-                                        "root directory",
+                 .message = fmt::format("{} bytes and 64 MiB of reserve needed, {} bytes free: "
+                                        "delete files on the disk of the root directory",
                                         bytes, input_.disk.free_bytes)};
     } else {
       planned_bytes_ = bytes;

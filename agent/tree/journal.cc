@@ -31,8 +31,8 @@ absl::Status RemoveOrphanRecords(const fs::Dir& root, const Inventory& inventory
   return absl::OkStatus();
 }
 
-// Removes damage records of trees that no longer exist. Such trees cannot be activated, and their
-// names may be used again.
+// Removes damage records of trees that no longer exist: a new tree of the same name would otherwise
+// count as damaged.
 absl::Status RemoveStaleDamageRecords(const fs::Dir& root, const Inventory& inventory) {
   for (const auto& [id, tree] : inventory.damaged) {
     if (!inventory.generations.contains(id)) {

@@ -31,8 +31,8 @@ inline constexpr std::string_view kCaptureRecords = ".state/captures";
 inline constexpr std::string_view kQuarantineRecords = ".state/quarantine";
 inline constexpr std::string_view kDamagedRecords = ".state/damaged";
 
-// Mode of every directory in a tree. No sticky bit, because fs.protected_regular would then deny
-// O_CREAT.
+// Mode of every directory in a tree. Without the sticky bit: with it, fs.protected_regular would
+// deny O_CREAT for files of other users.
 inline constexpr mode_t kTreeMode = 0777;
 
 std::string MountParent(const Mount& mount);  // "<ns>/<name>/<uid>"

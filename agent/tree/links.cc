@@ -51,7 +51,7 @@ absl::StatusOr<std::string> FreeColdId(const fs::Dir& root, const Mount& mount) 
     CW_RETURN_IF_ERROR(found.status());
   }
   return absl::ResourceExhaustedError(
-      fmt::format("{}: {} trees without a bundle exist; remove unused .gen/cold-*",
+      fmt::format("{}: {} trees without a bundle exist; remove .gen/cold-* that no link uses",
                   MountPath(mount), kColdTreesMax));
 }
 

@@ -24,8 +24,8 @@ struct QuarantinedBundle {
   int failures = 0;
   WallTime at{};                  // time of the last failure
   std::optional<WallTime> until;  // time of the next retry; none: never
-  // Version of the agent, limits, GPU type and CPU class at that time. The record is ignored if
-  // they change, because the bundle may be accepted then.
+  // Version of the agent, limits, GPU type and CPU class at the time of the failure. The record is
+  // ignored if they change, because the bundle may then be accepted.
   std::string criteria;
   friend bool operator==(const QuarantinedBundle&, const QuarantinedBundle&) = default;
 };

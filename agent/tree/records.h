@@ -66,8 +66,9 @@ std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount)
 // flipped.
 absl::Status RecordActivation(const fs::Dir& root, const Mount& mount,
                               const Activation& activation);
-// Drops the last recorded activation if its link was not flipped because of a crash. `generation`
-// is the present target of the link.
+// Makes the recorded activations consistent with `generation`, the present target of the link.
+// Drops the last activation if a crash prevented its flip. Otherwise, if `generation` is not the
+// last one, records that it is active since `now`.
 absl::Status RepairActivations(const fs::Dir& root, const Mount& mount,
                                const std::string& generation, WallTime now);
 

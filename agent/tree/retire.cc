@@ -27,7 +27,7 @@ absl::Status Retire(const fs::Dir& root, const std::string& id) {
     }
   }
   return absl::ResourceExhaustedError(
-      fmt::format("too many retired trees of {}; remove .gen/retired-*", id));
+      fmt::format("too many retired trees of {}; remove .gen/retired-* in the root directory", id));
 }
 
 }  // namespace

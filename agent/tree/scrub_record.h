@@ -24,8 +24,8 @@ struct FileStamp {
 // Scrub results of one tree, in addition to its entry records.
 struct ScrubRecord {
   WallTime at{};        // end of the last complete pass; zero: none
-  int64_t entries = 0;  // number of entries of the tree at that time
-  int64_t checked = 0;  // the content of the first `checked` entries was read before
+  int64_t entries = 0;  // length of the tree's entry list
+  int64_t checked = 0;  // the content of this many entries, from the first, was read
   std::vector<FileStamp> modified_by_engine;  // files that engines wrote at paths of the bundle
   friend bool operator==(const ScrubRecord&, const ScrubRecord&) = default;
 };

@@ -52,7 +52,7 @@ absl::Status CheckElf(std::string_view path, uint64_t size, const ReadAt& read) 
     return absl::OkStatus();
   }
   if (!elf.has_value()) {
-    return absl::DataLossError(fmt::format("{}: not a complete ELF header", path));
+    return absl::DataLossError(fmt::format("{}: begins with no complete ELF header", path));
   }
   for (const uint64_t end : {elf->sections_end(), elf->segments_end()}) {
     if (end > size) {

@@ -21,8 +21,8 @@ struct EnvRow {
 // Selects the part of a path that names the unit of the file: the group of files that must travel
 // together (Placement::unit).
 struct UnitRule {
-  int components = 0;  // number of leading path components; 0: the file has no unit
-  bool stem = false;   // the unit is the directory and the file name up to its first "."
+  int components = 0;  // number of leading path components; 0: no unit, unless `stem`
+  bool stem = false;   // the unit is the path up to the first "." of the file name
 };
 
 // Properties (see Placement) of the files that match `glob`, which is relative to the directory of

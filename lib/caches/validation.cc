@@ -98,8 +98,8 @@ absl::Status CheckGlobs(size_t index, const api::CacheChoice& entry) {
     if (!IsGlob(glob)) {
       return InvalidField(
           index, ".include",
-          fmt::format("each pattern is 1 to {} printable ASCII characters without \"&<>\\, "
-                      "relative to path; use ? to match any other character",
+          fmt::format("each pattern must have 1 to {} printable ASCII characters without "
+                      "\"&<>\\ and be relative to path; use ? to match any other character",
                       api::json::kGlobBytes));
     }
   }
@@ -154,7 +154,8 @@ absl::Status CheckDisjoint(size_t index, const api::CacheChoice& entry,
     if (other.name == entry.name || other.env == entry.env || Overlap(other.path, entry.path)) {
       return InvalidField(
           index, "",
-          fmt::format("has the name or env of the cache {}, or overlaps its path; use others",
+          fmt::format("has the name or env of the cache {}, or overlaps its path; give each "
+                      "cache a name, env and path of its own",
                       other.name));
     }
   }

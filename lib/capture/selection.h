@@ -15,7 +15,7 @@ namespace cachewarm::capture {
 // The files of a new bundle and the facts found in them.
 struct Selection {
   std::vector<TreeFile> files;                 // sorted by path
-  bool native = false;                         // a file holds host code of one CPU class
+  bool native = false;                         // a file is host machine code of one CPU class
   std::vector<std::string> gpu_architectures;  // sorted, each once
   caches::StoredCompileTime compile_time;
   // "path: reason" of each truncated file. `files` contains neither these files nor the files that

@@ -120,8 +120,9 @@ bool HasAll(const CpuFacts& cpu, std::initializer_list<std::string_view> wanted)
   });
 }
 
-// Returns the level. For x86-64 it is the level of psABI 1.0 §3.1.1; the kernel calls SSE3 "pni"
-// and LZCNT "abm", and does not list OSXSAVE.
+// Returns the level of the instruction set, the first part of a CPU class. For x86-64 it is the
+// level of psABI 1.0 §3.1.1. The kernel calls SSE3 "pni" and LZCNT "abm", and does not list
+// OSXSAVE, so OSXSAVE is not checked.
 std::string_view Level(const CpuFacts& cpu) {
   if (cpu.architecture == "aarch64") {
     if (HasAll(cpu, {"sve2"})) {

@@ -18,8 +18,8 @@ bool IsNameChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '+' || c == '-';
 }
 
-// Replaces each run of characters outside [a-z0-9.+-] by one "-", and removes leading and trailing
-// ones.
+// Converts to lower case, replaces each run of "-" and characters outside [a-z0-9.+] by one "-",
+// removes "-" at both ends and truncates to kCleanMax bytes.
 std::string Clean(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -10,14 +10,15 @@ namespace cachewarm::fingerprint {
 // One accelerator, with the names that its driver reports.
 struct GpuDevice {
   std::string name;  // NVML product name, "NVIDIA H100 80GB HBM3"
-  int sm_major = 0;  // compute capability 9.0
+  int sm_major = 0;  // compute capability: 9 and 0 mean 9.0
   int sm_minor = 0;
   std::string mig_profile;  // "1g.10gb", empty without MIG
 
   friend bool operator==(const GpuDevice&, const GpuDevice&) = default;
 };
 
-inline constexpr int kDevicesMax = 1024;  // per node
+// Maximum number of devices of a node.
+inline constexpr int kDevicesMax = 1024;
 
 // The GPU type of a node without a GPU.
 inline constexpr std::string_view kCpuOnly = "cpu";

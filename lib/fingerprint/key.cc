@@ -30,7 +30,7 @@ absl::Status Check(const KeyFactors& factors) {
   }
   if (factors.devices < 0 || factors.devices > kDevicesMax) {
     return absl::InvalidArgumentError(
-        fmt::format("key: devices is not within 0 and {}", kDevicesMax));
+        fmt::format("key: devices must be from 0 to {}", kDevicesMax));
   }
   if (factors.container.empty() || factors.container.size() > kContainerMax) {
     return absl::InvalidArgumentError(

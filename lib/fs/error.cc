@@ -43,7 +43,7 @@ std::string ReasonOf(int error) {
     case ELOOP:
       return "the path contains a symbolic link, which is not followed";
     case EXDEV:
-      return "the path leaves its directory";
+      return "the path leads out of the directory that it must stay in, or to another file system";
     case ENOSYS:
       return "this kernel lacks the system call; Linux 5.6 or newer is needed";
     default:

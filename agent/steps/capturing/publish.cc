@@ -106,8 +106,8 @@ absl::StatusOr<std::optional<bundle::Bundle>> BaseOf(const bundle::RepositoryRef
   return previous;
 }
 
-// Returns the facts of the new bundle. With a base_digest, they are united with the facts of that
-// bundle, because the new bundle contains its files too.
+// Returns the facts of the new bundle. With a base_digest, the new bundle also contains the files
+// of that bundle, so the facts of both are united.
 bundle::Facts FactsOf(const PublishJob& job, const capture::Selection& selection,
                       const std::optional<bundle::Bundle>& base) {
   bundle::Facts own = capture::FactsOf(

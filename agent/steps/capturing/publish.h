@@ -29,16 +29,16 @@ struct PublishJob {
   std::vector<Digest> older;
   UsedFiles used;
   int threads = bundle::DefaultThreads();  // for reading and compressing
-  std::string private_key_file;            // signs the bundle; empty: not signed
+  std::string private_key_file;            // key that signs the bundle; empty: not signed
   // Called before every open of a file in the tree, by several threads concurrently.
   std::function<void(const std::string&)> on_opening;
 };
 
 struct Published {
   bundle::Publication publication;
-  bool native = false;                 // the bundle contains native host code, new or kept
-  double stored_compile_seconds = 0;   // compile time that the entries store
-  std::vector<std::string> truncated;  // files that are not in the bundle
+  bool native = false;                 // the bundle has native host code, in a new or a kept file
+  double stored_compile_seconds = 0;   // compile time that the cache entries store about themselves
+  std::vector<std::string> truncated;  // "path: reason" of files left out as truncated
 };
 
 // Checks that the key matches its factors, and that GPU type and CPU class match this node.

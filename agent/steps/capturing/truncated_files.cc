@@ -17,8 +17,8 @@ namespace cachewarm::agent {
 namespace {
 
 // A file is checked once it has not been written for this time. One second is longer than the
-// pauses between the tools of one compile, and shorter than the several seconds in which a
-// restarted container imports its libraries.
+// pauses between the tools of one compile. It is shorter than the several seconds in which a
+// restarted container imports its libraries, so a truncated file is removed before it is mapped.
 constexpr Duration kQuiet(1'000);
 
 absl::Status CheckFile(const fs::Fd& file, const caches::Placement& placement,

@@ -25,6 +25,7 @@ namespace {
 constexpr mode_t kStagingMode = 0700;
 // Block size of the file system; a file occupies whole blocks.
 constexpr int64_t kBlockBytes = 4096;
+// Space that a fetch leaves free on the disk, so that caches do not cause kubelet to evict pods.
 constexpr int64_t kReserveBytes = int64_t{64} << 20;
 
 // Returns the disk usage of the files, each rounded up to a block.
@@ -71,7 +72,7 @@ EntryRecord RecordOf(const bundle::Entry& entry, const fs::FileStat& stat) {
           .ctime_ns = stat.ctime_ns};
 }
 
-// Executes one fetch. Remembers which bundle is in progress, so that an error names it.
+// Executes one fetch. Remembers the bundle in progress, so that Fault() can report it.
 class Fetcher {
  public:
   Fetcher(const FetchJob& job, std::stop_token stop)
@@ -127,7 +128,7 @@ class Fetcher {
       current_ = wanted.digest;
       CW_ASSIGN_OR_RETURN(const bundle::SignatureCheck check,
                           bundle::CheckSignature(Place(), wanted.digest, keys, stop_));
-      store_.ClearFault();  // CheckSignature() skipped signatures that it could not read
+      store_.ClearFault();  // CheckSignature() skips signatures that the store cannot deliver
       if (!check.good) {
         return absl::InvalidArgumentError(check.problem);
       }
@@ -162,8 +163,9 @@ class Fetcher {
     CW_ASSIGN_OR_RETURN(const fs::Space space, fs::MeasureSpace(job_.root));
     if (bytes > space.free_bytes - kReserveBytes) {
       return absl::ResourceExhaustedError(
-          fmt::format("{} bytes needed, {} free: free space on the disk of {}", bytes,
-                      space.free_bytes, job_.root.name()));
+          fmt::format("{} bytes and 64 MiB of reserve needed, {} bytes free: delete files on the "
+                      "disk of {}",
+                      bytes, space.free_bytes, job_.root.name()));
     }
     return absl::OkStatus();
   }
@@ -282,7 +284,8 @@ class Fetcher {
   std::map<std::string_view, EntryRecord> records_;  // by path; keys point into bundles_
   Fetched fetched_;
   Digest current_;
-  FaultSource source_ = FaultSource::kDisk;  // reported source of an error, unless the store failed
+  // Blamed if the current step fails. If a store call failed, Fault() blames the store instead.
+  FaultSource source_ = FaultSource::kDisk;
 };
 
 }  // namespace

@@ -21,12 +21,13 @@ struct FetchJob {
   const caches::CacheTable& table;
   const Clock& clock;
   Fetch step;
-  std::string gpu_type;  // GPU type of this node; bundles for another one are rejected
-  // CPU class of this node; bundles with native host code for another one are rejected.
+  std::string gpu_type;  // GPU type of this node; bundles for another GPU type are rejected
+  // CPU class of this node; bundles with native host code for another CPU class are rejected.
   std::string cpu_class;
   DiskLimits disk;
   int threads = bundle::DefaultThreads();  // for verifying, decompressing and writing
-  std::string public_key_file;  // every bundle must be signed by one of its keys; empty: no check
+  // One of the keys in this file must have signed each bundle; empty: signatures are not checked.
+  std::string public_key_file;
   bundle::Limits limits;
   OnOpeningSource on_opening_source;
   // Called often, on the calling thread, with the progress of one bundle.
@@ -43,7 +44,7 @@ struct Fetched {
 
 struct FetchFault {
   absl::Status status;
-  Digest digest;  // the bundle in progress; empty if the error is not in a bundle
+  Digest digest;  // bundle in progress when the fetch failed; empty: none
   FaultSource source = FaultSource::kDisk;
 };
 

@@ -20,9 +20,9 @@ class Fetches {
  public:
   explicit Fetches(const Context& context) : context_(context) {}
 
-  // Starts a fetch. Does nothing if it is already running or all worker threads are busy; a later
-  // iteration then tries again. Adds the fetch to `history` immediately: otherwise the next plan of
-  // the same iteration would discard its staging tree.
+  // Starts a fetch. Does nothing if this fetch is already running, or if all worker threads are
+  // busy; a later iteration then tries again. Adds the fetch to `history` immediately: otherwise
+  // the next plan of the same iteration would discard its staging tree.
   void Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
              const DiskLimits& disk, History& history);
 

@@ -245,7 +245,7 @@ absl::StatusOr<Reused> ReuseContents(
     }
     return absl::OkStatus();
   };
-  bundle::WorkerPool pool(job.threads);  // last: its jobs use all of the above
+  bundle::WorkerPool pool(job.threads);  // declared last, because its jobs use the above
   pool.Post([&](size_t) {
     sources = FindSources(job, config);
     return absl::OkStatus();

@@ -37,7 +37,7 @@ struct ReuseJob {
 };
 
 struct Reused {
-  // By index of the entry in `config`; empty if no file was reused.
+  // For each entry of `config`, by index: whether its file was reused. Empty if none was.
   bundle::PresentEntries present;
   int64_t files = 0;
   int64_t bytes = 0;

@@ -16,16 +16,16 @@
 namespace cachewarm::agent {
 namespace {
 
-// Maximum read rate of a scrub; on a loaded disk it is lower.
+// Maximum read rate of a scrub. On a loaded disk, the idle I/O class of the thread lowers it.
 constexpr int64_t kBytesPerSecond = int64_t{32} << 20;
 // Wait before the first pass over a new tree, so that the pods that start from it can use the disk.
 constexpr Duration kFirstWait(300'000);
 
-// Wait before the next pass if files were being written.
+// Wait before the next pass if the pass skipped files that were being written.
 constexpr Duration kInFlightWait(120'000);
 
-// Adds a jitter of a tenth, so that nodes that activated the same bundle at the same time do not
-// scrub it at the same time.
+// Varies the wait at random by up to a tenth, so that nodes that activated the same bundle at the
+// same time do not scrub it at the same time.
 Duration Spread(Duration wait, double random) {
   return Duration(static_cast<int64_t>(static_cast<double>(wait.count()) * (0.9 + 0.2 * random)));
 }
@@ -165,8 +165,8 @@ void Scrub::RecordDamage(const Ended& ended, const Scrubbed& scrubbed, History& 
   RecordFailure(
       failure, FaultKind::kRejected,
       absl::InvalidArgumentError(fmt::format(
-          "the entry list declares {} for {}, but the layers contain other bytes (found in "
-          "two trees)",
+          "the entry list of the bundle declares {} for {}, but its layers contain other bytes "
+          "(found in two trees)",
           scrubbed.damage->digest.ToString(), scrubbed.damage->path)),
       {.mono = context_.clock.Monotonic(),
        .wall = context_.clock.Now(),

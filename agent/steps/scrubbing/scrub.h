@@ -21,8 +21,9 @@ namespace cachewarm::agent {
 // (sync/plan.h). Call on the sync thread.
 class Scrub {
  public:
-  // `interval` is the time between two passes over one tree, with a jitter of a tenth; zero means
-  // never. The first pass over a tree reads all files, so it begins only after some minutes.
+  // `interval` is the time between two passes over one tree, varied at random by up to a tenth;
+  // zero means never. The first pass over a tree reads all files, so it begins only after some
+  // minutes.
   Scrub(const Context& context, const Tables& tables, Duration interval);
 
   // Processes the pass that ended, if any: records damage, and quarantines a bundle whose entry

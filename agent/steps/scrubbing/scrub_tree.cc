@@ -24,8 +24,9 @@ namespace {
 constexpr size_t kBufferBytes = size_t{256} << 10;
 // A file that was written within this time may still be open for writing.
 constexpr Duration kQuiet(60'000);
-// Number of files that are read in one OwnReads scope. Until a scope ends, it waits for the events
-// of its reads. Small scopes limit how long a lost event of the agent can hide a read by a pod.
+// Number of files that are read in one OwnReads scope. If the kernel loses the event of such a
+// read, the scope hides the next read of the file by a pod instead. Small scopes end soon, which
+// limits this.
 constexpr int kReadsPerScope = 64;
 
 enum class FileObservation { kIntact, kModifiedByEngine, kRemoved, kInFlight, kDamaged };
@@ -288,7 +289,7 @@ class TreeScrub {
     for (const Digest& digest : record_.digests) {
       const absl::StatusOr<bundle::Bundle> bundle = bundle::ReadBundle(place, digest, stop_);
       if (!bundle.ok()) {
-        return {};  // the search is repeated for the next damaged tree; at most kTreesMax are made
+        return {};  // unknown for now: the next damaged tree of the bundle repeats the search
       }
       for (const bundle::Entry& entry : bundle->config.entries) {
         if (entry.path == damage.path && entry.digest == damage.digest) {

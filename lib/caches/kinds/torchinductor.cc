@@ -8,8 +8,8 @@ namespace cachewarm::caches {
 CacheKind TorchInductorKind() {
   return {.name = "torchinductor",
           .path = "inductor",
-          // Disabled, because Inductor writes the precompiled header outside its cache directory
-          // (docs/design/0002-inductor-precompiled-header.md).
+          // Precompiled headers are disabled, because Inductor writes them outside its cache
+          // directory (docs/design/0002-inductor-precompiled-header.md).
           .env = {{"TORCHINDUCTOR_CACHE_DIR"}, {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0"}},
           .nested = {{"triton/*", "triton"}},
           .files = {

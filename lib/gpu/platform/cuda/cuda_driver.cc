@@ -11,7 +11,8 @@
 namespace cachewarm::gpu {
 namespace {
 
-// The functions of libcuda. cuda.h maps some plain names to versioned symbols, which dlsym needs.
+// Pointers to the functions of libcuda. cuda.h maps some names to versioned symbols by macros.
+// These do not affect dlsym, so Load() uses the versioned names.
 struct CudaDriver {
   decltype(cuInit)* init = nullptr;
   decltype(cuGetErrorString)* error_string = nullptr;

@@ -11,8 +11,8 @@
 namespace cachewarm::gpu {
 namespace {
 
-// Pointers to the functions of NVML, found by their versioned names: nvml.h maps the plain names to
-// these by macros, which do not affect dlsym.
+// Pointers to the functions of NVML. nvml.h maps some names to versioned symbols by macros. These
+// do not affect dlsym, so Load() uses the versioned names.
 struct Nvml {
   decltype(nvmlInit_v2)* init = nullptr;
   decltype(nvmlShutdown)* shutdown = nullptr;
