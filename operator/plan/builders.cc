@@ -246,7 +246,8 @@ void FollowCandidate(PlanContext& context, const LiveKey& key, BuilderStatus& bu
       context.nodes[static_cast<size_t>(pod->node)].target != static_cast<int>(key.target)) {
     RetireCandidate(
         context, builder,
-        fmt::format("pod {} was scheduled to node {}, which has a different GPU type or CPU class",
+        fmt::format("pod {} was scheduled to node {}, which does not have the GPU type and "
+                    "CPU class of the build",
                     builder.pod_name, pod->pod->node));
     return;
   }

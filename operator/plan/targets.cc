@@ -43,7 +43,7 @@ bool IsListed(const std::vector<std::string>& gpu_types, const std::string& type
 std::string ProblemOf(const PlanContext& context, const NodeState& node) {
   if (IsFull(context, node)) {
     return fmt::format(
-        "{} other CacheWarmups use this node, the maximum of one NodeCache: delete unneeded "
+        "{} other CacheWarmups use this node, the maximum for one node: delete unneeded "
         "CacheWarmups, or restrict them with spec.nodeSelector or spec.gpuTypes",
         node.view->warmups_listed);
   }

@@ -90,8 +90,8 @@ std::string CapacityRefusal(PlanContext& context, const LiveKey& key) {
   }
   if (JobsRunning(context) >= jobs_max) {
     return fmt::format(
-        "{} builder Jobs are running in the cluster, the maximum of builders.jobsMax; waiting for "
-        "one to end",
+        "{} builder Jobs are running in the cluster, the maximum that builders.jobsMax allows; "
+        "waiting for one to end",
         jobs_max);
   }
   if (!NodesByCapacity(context, key).has_capacity) {

@@ -42,7 +42,7 @@ std::vector<int> NeedsOf(const PlanContext& context);
 
 // Assigns the free slots to `to_fetch`, indices into PlanContext::nodes of nodes that lack a wanted
 // bundle. Orders them by need, then by a hash of warmup and node name, so that nodes with similar
-// names do not fetch together.
+// names, often of one rack, do not fetch together.
 FetchSlots AssignFetchSlots(const PlanContext& context, const std::vector<size_t>& to_fetch);
 
 }  // namespace cachewarm::plan

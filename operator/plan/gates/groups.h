@@ -15,7 +15,7 @@ api::Pod AsPod(std::shared_ptr<const codec::Json> pod_template);
 
 // Returns the name of a pod's group; "" if it has none. Reads the labels and annotations of
 // LeaderWorkerSet, JobSet, PodGroup (scheduler-plugins), Volcano, KAI, Ray, and Kueue's plain pod
-// groups. Two pods of one namespace are in the same group if their names are equal.
+// groups. Two pods of one namespace are in the same group if their groups have equal names.
 std::string GroupOf(const api::Pod& pod);
 
 // True if the pod belongs to a gang (pods that are scheduled all together) of an unsupported kind.
