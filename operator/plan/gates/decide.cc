@@ -73,8 +73,8 @@ bool ExcludesUnusable(const PlanContext& context, const CandidateNodes& candidat
          }));
 }
 
-// Returns how many hostnames each of `pods` releases may exclude. This bounds the number of excluded
-// hostnames in one plan.
+// Returns how many hostnames each of `pods` releases may exclude. This bounds the number of
+// excluded hostnames in one plan.
 size_t ExcludedMax(size_t pods) {
   return std::clamp(kExcludedHostnamesMax / std::max<size_t>(pods, 1), render::kPreferredMax,
                     render::kRequiredMax);
