@@ -19,7 +19,8 @@ namespace cachewarm::annotations {
 inline constexpr Duration kRemovalGrace{600'000};
 
 // One workload and its CacheWarmup at one moment. A set of standalone pods counts as one workload:
-// it has a `selector`, and its namespace owns the CacheWarmup.
+// it has a `selector`, and its namespace owns the CacheWarmup, so that api_version, kind, name and
+// uid are those of the Namespace.
 struct AnnotationRequest {
   WallTime now{};
   std::string warmup;  // name of the CacheWarmup of this workload
@@ -41,14 +42,15 @@ struct AnnotationRequest {
   const codec::Json* present = nullptr;
   // Name of another CacheWarmup that targets this workload; empty if none exists.
   std::string served_by;
-  Duration grace = kRemovalGrace;  // see kRemovalGrace
+  // Time from the end of the request to the deletion of the CacheWarmup; see kRemovalGrace.
+  Duration grace = kRemovalGrace;
 };
 
 enum class Step {
   kNothing,
   kCreate,  // create `object`; on ALREADY_EXISTS, decide again
   kApply,   // server-side apply of `object`, field manager api::kAnnotationsManager
-  kPatch,   // merge patch `object`, which requires the resourceVersion of `present`
+  kPatch,   // merge patch `object`; it fails if `present` has changed meanwhile
   kDelete,  // delete `present` if its resourceVersion is unchanged
 };
 

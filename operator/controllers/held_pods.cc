@@ -36,7 +36,8 @@ constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = kHeldWor
 // Maximum age of `cached_budgets_`. They do not include pods that were created later. Therefore
 // such a pod may be released too late, but by at most this time.
 constexpr Duration kBudgetsTtl{500};
-// Default hold, used for pods whose warmup cannot be decoded.
+// Default of spec.gate.maxHoldSeconds. It applies to pods without a deadline annotation until the
+// warmup store has synced.
 constexpr Duration kDefaultHold = std::chrono::seconds(api::GateSpec{}.max_hold_seconds);
 
 std::string WarmupNameOf(const api::Pod& pod) {

@@ -41,7 +41,7 @@ HeldDecision EvaluateHeldPod(const api::Pod& pod, const api::CacheWarmup* warmup
 
 // Evaluates a held pod on a standby. Pure. Considers only the deadline, plus a grace period during
 // which a working leader releases the pod first. A standby must release pods too, because the Lease
-// of a killed leader can outlast any hold.
+// of a killed leader can last longer than a hold.
 HeldDecision EvaluateOverduePod(const api::Pod& pod, WallTime now, WallTime deadline);
 
 // Releases held pods independently of planning: pods whose deadline has passed, and pods whose

@@ -15,7 +15,8 @@
 namespace cachewarm::observe {
 namespace {
 
-// Cap the relist backoff so that held pods are noticed soon after an API server outage.
+// Maximum backoff before a kind is listed again after an error. It is short, so that held pods are
+// noticed soon after an outage of the API server.
 constexpr Duration kRelistBackoffMax{3'000};
 
 // Number of decoded pods to cache. It is small because only the pods of the warmup being planned

@@ -50,9 +50,10 @@ plan::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWa
   const workloads::Shape own = workloads::ShapeOf(*object);
   const kube::Object owner = TemplateOwner(cluster, object, own);
   if (owner == nullptr) {
-    workload.problem =
-        fmt::format("{} \"{}\" uses the template of Deployment \"{}\", which does not exist",
-                    ref.kind, ref.name, own.borrows_from);
+    workload.problem = fmt::format(
+        "{} \"{}\" uses the template of Deployment \"{}\", which does not exist; "
+        "create it or correct spec.workloadRef of the Rollout",
+        ref.kind, ref.name, own.borrows_from);
     return workload;
   }
   const workloads::Shape shape = owner == object ? own : workloads::ShapeOf(*owner);

@@ -29,7 +29,8 @@ constexpr size_t kKeyLabelBytes = 32;
 constexpr int64_t kGraceSecondsMax = 5;
 constexpr int64_t kDefaultGraceSeconds = 30;
 
-// Labels that identify a workload's pods by convention, so Services and PDBs select by them.
+// Labels that identify a workload's pods by convention, so Services and PDBs select by them. The
+// pod of a builder Job does not get them.
 constexpr std::string_view kSelectingLabels[] = {
     "app",
     "k8s-app",
