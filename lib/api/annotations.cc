@@ -18,7 +18,7 @@ using codec::Json;
 using Form = AnnotationForm;
 
 constexpr size_t kValueBytesMax = 4096;
-constexpr size_t kItemsMax = 64;  // larger than the limit of every list in the spec
+constexpr size_t kItemsMax = 64;  // above every limit of the spec, whose reader then names its own
 constexpr size_t kQuotedBytesMax = 80;
 constexpr size_t kProblemsMax = 8;
 
@@ -190,7 +190,8 @@ void Truncate(std::vector<std::string>& problems) {
   if (problems.size() > kProblemsMax) {
     const size_t more = problems.size() - kProblemsMax;
     problems.resize(kProblemsMax);
-    problems.push_back(fmt::format("{} more annotations {}/... cannot be used", more, kGroup));
+    problems.push_back(
+        fmt::format("{} more annotations {}/... are unknown or invalid", more, kGroup));
   }
 }
 

@@ -18,7 +18,7 @@ enum class AnnotationForm {
   kNumber,   // an integer in decimal
   kBoolean,  // true or false
   kList,     // a,b,c
-  kNames,    // a,b,c; in the spec a list of objects with the field `name`
+  kNames,    // a,b,c; becomes a list of objects with the field `name` in the spec
   kLabels,   // key=value,key=value
 };
 

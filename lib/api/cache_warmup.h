@@ -29,9 +29,9 @@ struct WorkloadRef {
 // One entry of spec.caches: a preset by name, or a custom cache.
 struct CacheChoice {
   std::string name;
-  std::string env;                   // custom: environment variable that is set to the path
-  std::string path;                  // custom: relative to the mount
-  std::vector<std::string> include;  // custom: globs below path; empty: all files
+  std::string env;                   // custom: environment variable that holds the path
+  std::string path;                  // custom: directory below the mount path
+  std::vector<std::string> include;  // custom: globs of files below path; empty: all
   friend bool operator==(const CacheChoice&, const CacheChoice&) = default;
 };
 
@@ -43,7 +43,7 @@ struct HttpHeader {
   friend bool operator==(const HttpHeader&, const HttpHeader&) = default;
 };
 
-// One HTTP request to the pod of a builder Job, sent once its containers are ready.
+// One HTTP request to the pod of a builder Job, sent when the containers of the pod are ready.
 struct BuildRequest {
   std::string method = "GET";
   std::string path;
@@ -56,7 +56,8 @@ struct BuildRequest {
   friend bool operator==(const BuildRequest&, const BuildRequest&) = default;
 };
 
-// Settings of builds. timeout_seconds counts from the start of the builder's container.
+// Settings of builds. timeout_seconds counts from the start of the builder's container,
+// pending_seconds before it: for so long a builder may wait for a node.
 struct CompileSpec {
   Builder builder = Builder::kAuto;
   int timeout_seconds = 1800;
@@ -85,7 +86,7 @@ struct WarmupSpec {
   // A PodTemplateSpec as the user wrote it; null when absent.
   std::shared_ptr<const codec::Json> pod_template;
   std::map<std::string, std::string> selector;  // as in matchLabels
-  std::string container;                        // empty: chosen by the operator
+  std::string container;                        // empty: the operator chooses one
   std::vector<CacheChoice> caches;              // empty: every preset
   std::vector<std::string> gpu_types;           // empty: every type
   std::map<std::string, std::string> node_selector;
@@ -100,14 +101,14 @@ struct EnvVar {
   friend bool operator==(const EnvVar&, const EnvVar&) = default;
 };
 
-// Input of the admission policy. It has no paths: the policy computes them, so that nobody can
-// choose the path that a pod mounts.
+// Input of the admission policy. It has no paths: the policy computes the path that a pod mounts,
+// so that nobody can choose it by writing a status.
 struct Injection {
   std::map<std::string, std::string> labels;
   std::string container;
   std::vector<EnvVar> env;
   bool gate = false;
-  std::vector<std::string> warm_revisions;  // at most 16
+  std::vector<std::string> warm_revisions;  // revisions whose pods are not held; at most 16
   friend bool operator==(const Injection&, const Injection&) = default;
 };
 
@@ -120,7 +121,7 @@ struct BundleStatus {
   Digest digest;
   int64_t bytes = 0;
   int files = 0;
-  bool native = true;  // contains native host code: only nodes of its CPU class use it
+  bool native = true;  // has native host code: only nodes of `cpu_class` use the bundle
   double compile_seconds = 0;
   std::string builder_pod;
   std::string builder_node;
@@ -135,7 +136,7 @@ struct BundleStatus {
 
 enum class BuilderState { kElected, kCapturing, kCaptured, kFailed };
 
-// The bundle of a group of pods while more captures are expected; contains all captures so far.
+// The bundle of a group of pods, with all captures so far, while more captures are expected.
 struct CapturedBundle {
   Digest digest;
   int64_t bytes = 0;
@@ -155,7 +156,8 @@ struct BuilderStatus {
   std::string cpu_class;
   std::string image;
   std::string revision;
-  // Hash of the other spec fields that affect a build; empty for builds by older operators.
+  // Hash of the caches, nodeSelector, gpuTypes and time limits of the build. Empty for builds by
+  // older operators.
   std::string settings_hash;
   std::string pod_uid;
   std::string pod_name;
@@ -181,7 +183,8 @@ struct BuilderStatus {
 // injection was suspended, or the node was not warm yet.
 enum class StartResult { kBuilder, kCold, kHit, kPartial, kMiss, kInert, kHollow, kUnknown };
 
-// The measurements of one start. start_seconds is whole: Kubernetes times have whole seconds.
+// The measurements of one start. start_seconds is a whole number, because Kubernetes
+// times have whole seconds.
 struct StartSample {
   std::string pod_uid;
   std::string pod;
@@ -193,7 +196,7 @@ struct StartSample {
   double hold_seconds = 0;   // created → gate released
   // Duration of the compiles, from file events; only for builders and pods with the result miss.
   double compile_seconds = 0;
-  double saved_seconds = 0;  // net saving; negative when the cache cost time
+  double saved_seconds = 0;  // net time saved; negative if the cache cost time
   friend bool operator==(const StartSample&, const StartSample&) = default;
 };
 
@@ -238,24 +241,26 @@ struct Suspension {
   std::string reason;  // reason of the condition Ready
   std::string message;
   WallTime suspended_time{};
-  // The state in which the pods failed. Injection resumes when a value, or every node, has changed.
+  // The state in which the pods failed. Injection resumes when one of the next three values has
+  // changed, or when every one of `nodes` has.
   std::string template_hash;
-  std::string policy_hash;  // of the injected content and of the namespace's labels
+  std::string policy_hash;  // hash of the injected content and the namespace's labels
   int64_t generation = 0;
-  std::vector<NodeIdentity> nodes;  // nodes of these pods, by name; at most kSuspensionNodesMax
-  std::string revision;             // revision of the pods that failed
-  // When injection resumed; failures of pods created before are not counted again. Zero: still
-  // suspended.
+  // Nodes of the pods that failed, each name once; at most kSuspensionNodesMax.
+  std::vector<NodeIdentity> nodes;
+  std::string revision;  // revision of the pods that failed
+  // When injection resumed; failures of pods that were created before that time do not suspend it
+  // again. Zero: still suspended.
   WallTime resumed_time{};
   friend bool operator==(const Suspension&, const Suspension&) = default;
 };
 
 // Strings for the printer columns.
 struct Summary {
-  std::string types;  // "2/2"
-  std::string nodes;  // "12/12"
-  std::string hit;    // "97%"; empty until a start was counted
-  std::string saved;  // "3h41m"
+  std::string types;  // GPU types that are warm on every node, of all in use: "2/2"
+  std::string nodes;  // nodes with the bundle active, of all that need it: "12/12"
+  std::string hit;    // share of hits: "97%"; empty until a start has been counted
+  std::string saved;  // net start time saved: "3h41m"
   friend bool operator==(const Summary&, const Summary&) = default;
 };
 
@@ -267,8 +272,8 @@ struct WarmupStatus {
   int64_t min_available = 0;
   std::optional<Injection> injection;
   std::optional<Suspension> suspension;
-  std::vector<BundleStatus> bundles;    // at most 64, by key
-  std::vector<BuilderStatus> builders;  // at most 64, by key
+  std::vector<BundleStatus> bundles;    // sorted by key; at most 64
+  std::vector<BuilderStatus> builders;  // sorted by key; at most 64
   Starts starts;
   Summary summary;
   friend bool operator==(const WarmupStatus&, const WarmupStatus&) = default;

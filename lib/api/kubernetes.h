@@ -53,11 +53,11 @@ struct NodeCondition {
 struct Node {
   ObjectMeta meta;
   bool ready = false;
-  WallTime ready_since{};  // when it became Ready, by the node's clock; zero if not Ready
+  WallTime ready_since{};  // when the node became Ready, by its own clock; zero if not Ready
   std::optional<NodeCondition> warm;
   bool unschedulable = false;
   std::string os = "linux";
-  std::string boot_id;  // boot ID or a prefix of it; changes with every boot
+  std::string boot_id;  // the boot ID or its first bytes: enough to detect a reboot
   std::vector<Taint> taints;
   Resources allocatable;
 };
@@ -71,7 +71,7 @@ struct ContainerStatus {
   bool terminated = false;
   WallTime ended_time{};
   int exit_code = 0;
-  std::string message;  // waiting or termination reason and message
+  std::string message;  // reason and message of the waiting or terminated state
 };
 
 struct Pod {
@@ -103,8 +103,8 @@ absl::StatusOr<ObjectMeta> DecodeMeta(const codec::Json& object);
 absl::StatusOr<Node> DecodeNode(const codec::Json& object);
 absl::StatusOr<Pod> DecodePod(std::shared_ptr<const codec::Json> object);
 
-// Parses a Kubernetes resource.Quantity: with `milli` (cpu) in milli-units, otherwise in whole
-// units (bytes).
+// Parses a Kubernetes resource.Quantity. Returns thousandths with `milli` (for cpu), otherwise
+// whole units (bytes).
 absl::StatusOr<int64_t> ParseQuantity(std::string_view text, bool milli);
 
 }  // namespace cachewarm::api

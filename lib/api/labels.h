@@ -51,7 +51,7 @@ class Labels {
   Labels() = default;
   // Implicit, so that a map can be passed.
   Labels(const Texts& texts);                              // NOLINT(*-explicit-*)
-  Labels(std::initializer_list<Texts::value_type> texts);  // the first of equal names is kept
+  Labels(std::initializer_list<Texts::value_type> texts);  // keeps the first of equal names
 
   Iterator begin() const { return {names(), values_}; }
   Iterator end() const { return {names().substr(names().size()), {}}; }

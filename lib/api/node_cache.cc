@@ -8,8 +8,8 @@
 namespace cachewarm::api {
 namespace {
 
-// Returns the uid of the Node that owns the object. An owner reference to a Node counts even if it
-// is not the controller: it is enough for garbage collection.
+// Returns the uid of the Node that owns the object. The owner reference need not be the
+// controller's, because garbage collection follows every owner reference.
 std::string NodeUid(codec::Reader& object) {
   std::string uid;
   object.Object("metadata", [&](codec::Reader& meta) {

@@ -38,10 +38,10 @@ struct WantedWarmup {
   std::vector<std::string> run_as;    // "u1000", "image"; at most 8
   std::vector<CacheChoice> caches;    // caches to capture; empty: every preset
   std::vector<WantedBundle> bundles;  // they fit the node, and their keys are in use; at most 16
-  // Number of containers that crashed before they were ready. It is part of the generation's id:
-  // when it increases, the agent builds a fresh tree from the bundles.
+  // Number of containers that crashed before they were ready. The number is part of the
+  // generation's id, so that the agent builds a fresh tree from the bundles after each crash.
   int renew = 0;
-  // Crashes for which `renew` was increased, so that none is counted twice: "<podUID>:<restarts>",
+  // The crashes that `renew` already counts, so that none is counted twice: "<podUID>:<restarts>",
   // newest last; at most 16.
   std::vector<std::string> renewed_for;
   // kFetchPriority...: the agent fetches for the highest priority first.
@@ -72,8 +72,9 @@ struct CaptureRequest {
   int settle_seconds = 10;
   WallTime started_time{};  // start of the builder's container
   WallTime ready_time{};    // zero until the builder is ready
-  // Bundle of the same key to which the agent adds the captured files; empty: none. Agents that do
-  // not report NodeStatus::extends_bundles ignore it.
+  // Bundle of the same key to which the agent adds the captured files. Empty: the agent publishes
+  // the captured files alone. Agents that do not report NodeStatus::extends_bundles ignore this
+  // field.
   Digest base_digest;
   friend bool operator==(const CaptureRequest&, const CaptureRequest&) = default;
 };
@@ -109,7 +110,7 @@ struct NodeStatus {
   std::string gpu_type;
   std::string cpu_class;
   int devices = 0;
-  std::string driver;  // empty on a node without GPU
+  std::string driver;  // version of the GPU driver; empty on a node without GPU
   std::string agent_version;
   bool extends_bundles = false;  // the agent supports CaptureRequest::base_digest
   RootStatus root;
@@ -174,7 +175,7 @@ struct NodeCacheStatus {
 struct NodeCache {
   std::string name;
   std::string uid;
-  std::string node_uid;  // uid of the Node that owns it
+  std::string node_uid;  // uid of the Node that owns this object
   NodeCacheSpec spec;
   NodeCacheStatus status;
 };

@@ -88,8 +88,8 @@ bool Split(std::string_view text, Number& number) {
   return !(number.whole.empty() && number.fraction.empty()) && TakeSuffix(text, number);
 }
 
-// Computes digits * 2^power_of_two * 10^ten, rounded away from zero as Quantity.ScaledValue does
-// for positive numbers. Returns false if a step overflows 64 bits.
+// Computes digits * 2^power_of_two * 10^ten without the sign, rounded up as Quantity.ScaledValue
+// does for positive numbers. Returns false if a step overflows 64 bits.
 bool Exact(const Number& number, int ten, uint64_t& value) {
   value = 0;
   for (std::string_view digits : {number.whole, number.fraction}) {

@@ -56,7 +56,7 @@ inline constexpr std::string_view kBuilderCrashed = "BuilderCrashed";
 inline constexpr std::string_view kBuilderJobRejected = "BuilderJobRejected";
 inline constexpr std::string_view kBuildRequestFailed = "BuildRequestFailed";
 inline constexpr std::string_view kPodHeld = "PodHeld";
-// Event about a pod that was created without the cache; sent once the pod's start has been counted.
+// Event about a pod that was created without the cache; sent after its start was counted.
 inline constexpr std::string_view kInjectionSkipped = "InjectionSkipped";
 inline constexpr std::string_view kCaptured = "Captured";
 inline constexpr std::string_view kNothingToCapture = "NothingToCapture";

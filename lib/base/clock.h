@@ -37,23 +37,23 @@ class Clock {
                          MonoTime deadline, std::stop_token stop) const = 0;
 };
 
-// Returns the clock of the machine, which lives until the process ends.
+// Returns the clock of the machine. The reference is valid until the process ends.
 const Clock& SystemClock();
 
 // Blocks for `duration` or until `stop` is requested; returns false in the latter case.
 bool SleepFor(const Clock& clock, Duration duration, std::stop_token stop);
 
-// Formats whole seconds in UTC as RFC 3339 ("2026-11-21T08:00:00Z"), as Kubernetes writes
-// metav1.Time.
+// Formats the time in UTC as RFC 3339 without a fraction ("2026-11-21T08:00:00Z"), as Kubernetes
+// writes metav1.Time.
 std::string FormatTime(WallTime time);
-// Formats the time with six digits of a fraction, as metav1.MicroTime
-// ("2026-11-21T08:00:00.000000Z").
+// Like FormatTime(), but with the fraction of the second in six digits, as metav1.MicroTime
+// ("2026-11-21T08:00:00.123000Z"). The last three digits are 0.
 std::string FormatMicroTime(WallTime time);
 // Parses an RFC 3339 time in UTC with up to nine digits of a fraction. INVALID_ARGUMENT for any
 // other text, including offsets other than Z.
 absl::StatusOr<WallTime> ParseTime(std::string_view text);
 
-// Formats a duration for users as kubectl does: "850ms", "12s", "4m05s", "3h41m", "2d3h".
+// Formats a duration for users, in the style of kubectl: "850ms", "12s", "4m05s", "3h41m", "2d3h".
 std::string FormatDuration(Duration duration);
 
 }  // namespace cachewarm

@@ -8,7 +8,8 @@
 
 namespace cachewarm {
 
-// Stores in an error status the time that a server asked clients to wait (Retry-After). Ignores OK.
+// Stores in an error status the time that a server asked clients to wait (Retry-After). An OK
+// status stays unchanged.
 void SetRetryAfter(absl::Status& status, Duration wait);
 // Returns the stored time, or nullopt.
 std::optional<Duration> RetryAfterOf(const absl::Status& status);

@@ -11,7 +11,7 @@
 // Errors are absl::Status. In the whole project, retry loops treat each code in the same way:
 //   UNAVAILABLE, DEADLINE_EXCEEDED, ABORTED   retry with backoff
 //   RESOURCE_EXHAUSTED                        retry later (disk full, HTTP 429)
-//   NOT_FOUND, ALREADY_EXISTS                 read again before deciding
+//   NOT_FOUND, ALREADY_EXISTS                 read the object again, then decide
 //   DATA_LOSS                                 digest mismatch; never give the bytes to a pod
 //   INVALID_ARGUMENT, FAILED_PRECONDITION,
 //   PERMISSION_DENIED, UNAUTHENTICATED        do not retry until something has changed
@@ -21,7 +21,7 @@ namespace cachewarm {
 // Returns an error with the message "context: message"; returns OK unchanged.
 absl::Status Annotate(const absl::Status& status, std::string_view context);
 
-// Returns true for the codes that the list above marks "retry".
+// Returns true for the codes that the list above marks "retry with backoff" or "retry later".
 bool IsRetryable(const absl::Status& status);
 
 // Returns the status of a Status or a StatusOr. The reference is valid as long as the argument.

@@ -17,16 +17,16 @@ struct JsonLimits {
   size_t bytes_max = 64U << 20U;
   int depth_max = 64;
   // Reads objects and lists deeper than depth_max as null, instead of rejecting the text. Used for
-  // lists, so that one object that is too deep does not make the others unreadable.
+  // lists of Kubernetes objects, so that one object that is too deep does not make the others
+  // unreadable.
   bool prune = false;
   // Limits the number of values, because a value of two bytes takes up to 100 bytes of memory once
   // parsed. An empty {} or [] may count as two.
   size_t values_max = std::numeric_limits<size_t>::max();
 };
 
-// Parses one JSON value (RFC 8259). INVALID_ARGUMENT with the byte offset if it is malformed, too
-// long, too deep or has too many values. Callers include "lib/codec/json_value.h" to use the
-// result.
+// Parses one JSON value (RFC 8259). INVALID_ARGUMENT if the text is malformed (with the byte
+// offset) or exceeds one of `limits`. Callers include "lib/codec/json_value.h" to use the result.
 absl::StatusOr<Json> ParseJson(std::string_view text, const JsonLimits& limits = {});
 
 // Returns compact text; replaces invalid UTF-8 in strings by U+FFFD.

@@ -51,7 +51,7 @@ class PackedValue {
   // Returns the value itself, or the shared part if the value is a reference to one.
   PackedValue Resolved() const;
   PackedValue Member(std::string_view name) const;
-  // Returns the encoded content of an object or array.
+  // Returns the bytes after the tag and the length. The value must be a text, array or object.
   std::string_view Content() const;
   // Removes the first value from `bytes` and returns it.
   PackedValue Shift(std::string_view& bytes) const;
@@ -60,7 +60,7 @@ class PackedValue {
   std::string_view bytes_;
 };
 
-// One packed value. Movable. Views of it must not outlive it.
+// One packed value. Movable. A PackedValue of it must not outlive it.
 class Packed {
  public:
   Packed() = default;
@@ -70,7 +70,7 @@ class Packed {
 
   PackedValue value() const { return {table_.get(), {bytes_.get(), size_}}; }
   Json Unpack() const;
-  // Returns the bytes that this value owns; shared parts belong to the table.
+  // Returns the number of bytes that this value owns; shared parts belong to the table.
   size_t bytes() const { return size_; }
 
  private:
@@ -97,7 +97,7 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
   // Packs a value. Unpack() of the result returns an equal value, including invalid UTF-8.
   Packed Pack(const Json& value);
 
-  // Return the number of shared parts, and the bytes that they take.
+  // Return the number of shared parts, and their size in bytes.
   size_t parts() const;
   size_t part_bytes() const;
 
@@ -125,7 +125,7 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
   std::string_view BytesOf(uint64_t part) const;
   void Release(std::string_view bytes);
 
-  // The methods below require mutex_.
+  // The methods below require mutex_, except PartAt().
   void Append(const Json& value, std::string& out);
   void AppendShared(std::string part, std::string& out);
   // Counts one more occurrence of `part`; returns true if sharing it saves memory now.

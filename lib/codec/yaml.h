@@ -12,12 +12,12 @@ namespace cachewarm::codec {
 struct YamlLimits {
   size_t bytes_max = 8U << 20U;
   int depth_max = 64;
-  size_t nodes_max = 1'000'000;  // an alias counts as all nodes it expands to ("billion laughs")
+  size_t nodes_max = 1'000'000;  // an alias counts as all nodes of its anchor ("billion laughs")
 };
 
 // Parses one YAML document into JSON by the core schema of YAML 1.2: plain true, false, null,
 // integers and floats get their type; quoted values are strings; keys are strings. INVALID_ARGUMENT
-// with line and column if it is malformed, exceeds a limit, or has a duplicate key.
+// if the text is malformed, exceeds a limit, or has a duplicate key or not exactly one document.
 absl::StatusOr<Json> ParseYaml(std::string_view text, const YamlLimits& limits = {});
 
 // Parses every document of a stream; skips empty documents.

@@ -20,8 +20,8 @@ struct MetricSpec {
   std::string name;
   std::string help;
   std::vector<std::string> labels;
-  // Limit of label combinations. Values of further combinations are counted in one series whose
-  // labels are all "other", and in cachewarm_metrics_overflow_total{metric}.
+  // Maximum number of label combinations. Values of further combinations go to one series whose
+  // labels are all "other"; each of them increments cachewarm_metrics_overflow_total{metric}.
   size_t series_max = 2000;
 };
 
@@ -68,8 +68,8 @@ class Registry {
   virtual Gauge& NewGauge(const MetricSpec& spec) = 0;
   virtual Histogram& NewHistogram(const MetricSpec& spec, std::vector<double> buckets) = 0;
 
-  // Returns OK, or INVALID_ARGUMENT for the first metric whose spec breaks a rule above; that
-  // metric is not served. Check once at start-up.
+  // Returns OK, or INVALID_ARGUMENT for the first metric whose spec breaks a rule of MetricSpec.
+  // Metrics that break a rule are not served. Check once at start-up.
   virtual absl::Status status() const = 0;
   // Returns all metrics in the text exposition format 0.0.4.
   virtual std::string Serialize() const = 0;

@@ -45,14 +45,14 @@ absl::Status CheckEnding(MetricType type, const MetricSpec& spec) {
 
 absl::Status CheckSpec(MetricType type, const MetricSpec& spec) {
   if (!spec.name.starts_with(kPrefix) || !IsSnake(spec.name)) {
-    return Bad(spec, "a name is cachewarm_ and lower-case words joined by _");
+    return Bad(spec, "the name must be cachewarm_ and lower-case words joined by _");
   }
   CW_RETURN_IF_ERROR(CheckEnding(type, spec));
   if (spec.help.empty()) {
     return Bad(spec, "help is required");
   }
   if (spec.labels.size() > kLabelsMax) {
-    return Bad(spec, fmt::format("more than {} labels", kLabelsMax));
+    return Bad(spec, fmt::format("has more than {} labels", kLabelsMax));
   }
   std::set<std::string> seen;
   for (const std::string& label : spec.labels) {
@@ -60,7 +60,7 @@ absl::Status CheckSpec(MetricType type, const MetricSpec& spec) {
       return Bad(spec, fmt::format("label \"{}\" is malformed, reserved or a duplicate", label));
     }
   }
-  return spec.series_max == 0 ? Bad(spec, "series_max is at least 1") : absl::OkStatus();
+  return spec.series_max == 0 ? Bad(spec, "series_max must be at least 1") : absl::OkStatus();
 }
 
 absl::Status CheckBuckets(const MetricSpec& spec, const std::vector<double>& buckets) {

@@ -23,7 +23,9 @@ namespace {
 constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 250'000'000};
 constexpr int64_t kConfigBytesMax = 1 << 20;
 constexpr int kNiceMost = 19;
-constexpr int kHeapKeptMax = 128 << 10;  // bytes of free heap; larger blocks get their own mapping
+// Bytes: more free memory at the end of the heap than this is returned to the kernel, and blocks of
+// at least this size get their own mapping.
+constexpr int kHeapKeptMax = 128 << 10;
 
 std::string HostName() {
   std::array<char, 256> name{};

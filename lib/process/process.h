@@ -39,13 +39,13 @@ settings::Sources SettingSources(int argc, char** argv, const std::string& versi
 
 // Default time limit between a signal and the end of the process.
 inline constexpr std::chrono::milliseconds kStopWithin{1800};
-// Returns the time limit; called once, when the signal arrives. A program that drains a server adds
-// its drain delay.
+// Returns the time limit; called once, when the signal arrives. A program that drains a server
+// returns kStopWithin plus the delay of the drain.
 using StopLimit = std::function<std::chrono::milliseconds()>;
 // Runs `work` on its own thread and returns its status. The first of `signals` (from
-// BlockSignals()) requests a stop of `work`. If `work` has not returned when `limit` has passed,
-// the process exits with success, by default within 2 s of SIGTERM. That is safe: every program
-// tolerates being killed at any instruction.
+// BlockSignals()) requests a stop of `work`. If `work` has not returned when the time of `limit`
+// has passed, the process exits with success, by default within 2 s of SIGTERM. That is safe: every
+// program tolerates being killed at any instruction.
 absl::Status RunUntilSignal(
     const sigset_t& signals, Log& log, const std::function<absl::Status(std::stop_token)>& work,
     const StopLimit& limit = [] { return kStopWithin; });

@@ -35,7 +35,7 @@ std::optional<Head> ParseHead(const std::string& line) {
   if (!words || dash != '-') {
     return std::nullopt;
   }
-  words >> path;  // reads only the first word of a path with blanks
+  words >> path;  // the first word of a path with blanks; enough to see if it is absolute
   const bool is_constant = rights == "r--p" || rights == "r-xp";
   head.is_candidate =
       is_constant && inode != 0 && path.starts_with('/') && head.mapping.begin < head.mapping.end;

@@ -26,8 +26,9 @@ struct Mapping {
 std::vector<Mapping> UnchangedFiles(const std::string& smaps);
 
 // Removes the mappings of UnchangedFiles() from the resident set; later reads load them from the
-// page cache. Returns their size in bytes, resident or not. UNAVAILABLE if /proc cannot be read;
-// nothing has changed then. For daemons, after all libraries are loaded.
+// page cache. Returns the size of these mappings in bytes; pages that were not resident count, too.
+// UNAVAILABLE if /proc cannot be read; nothing has changed then. Daemons call it after all
+// libraries are loaded.
 absl::StatusOr<size_t> DropStartupPages();
 
 }  // namespace cachewarm::process

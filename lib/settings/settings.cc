@@ -20,7 +20,7 @@ constexpr std::string_view kConfigFlag = "--config";
 constexpr std::string_view kConfigEnvironment = "CACHEWARM_CONFIG";
 constexpr size_t kListMax = 64;
 
-// The flags of the command line, and the requests for help or version.
+// The parsed command line: the value of each given flag, and whether --help or --version is given.
 struct Arguments {
   Values values;
   bool help = false;
@@ -106,7 +106,7 @@ class FileReader {
     if (value.is_structured() && !is_list) {
       return absl::InvalidArgumentError(
           fmt::format("{}: {}: must be one plain value{}", path_, key,
-                      setting->is_list ? " or a list of strings" : ""));
+                      setting->is_list ? " or a list of at most 64 strings" : ""));
     }
     if (is_list) {
       values_[key] = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), ","));
@@ -179,8 +179,8 @@ std::string HelpText(const Table& table) {
   std::string text =
       fmt::format("{}\n\nA flag overrides its environment variable, which overrides the file.\n\n",
                   table.purpose) +
-      fmt::format("  {}=FILE\n      YAML file with the keys named below ({})\n", kConfigFlag,
-                  kConfigEnvironment);
+      fmt::format("  {}=FILE\n      YAML file with the keys named below (environment {})\n",
+                  kConfigFlag, kConfigEnvironment);
   for (const Setting& row : table.settings) {
     const std::string key = row.key.empty() ? "" : fmt::format(", key {}", row.key);
     text += fmt::format("  {}\n{}{}", row.flag, Indented(row.help),

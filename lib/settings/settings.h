@@ -38,19 +38,19 @@ using Setter = std::function<absl::Status(const GivenValue& given)>;
 struct Setting {
   std::string_view flag;
   std::string_view environment;
-  std::string_view key;       // "registry.caFile" if nested; empty: not settable in the file
-  std::string_view fallback;  // the default as shown by --help
+  std::string_view key;       // key in the file, "outer.inner" if nested; empty: not in the file
+  std::string_view fallback;  // the default as a text, only shown by --help
   Setter set;
   std::string_view help;
   bool is_switch = false;  // a flag without a value means "true"
-  bool is_list = false;    // "a,b" in flags and variables; in the file also a list
+  bool is_list = false;    // written "a,b"; in the file also as a YAML list
 };
 
 // A flag without a value that makes the program do something other than its usual work.
 struct Request {
   std::string_view flag;
   std::string_view help;
-  bool* asked;
+  bool* asked;  // set to true if the flag is given
 };
 
 // All settings of one program.
@@ -69,8 +69,8 @@ std::string HelpText(const Table& table);
 // Applies all given settings: a flag overrides its environment variable, which overrides the file
 // named by --config or CACHEWARM_CONFIG. A key without a value counts as not given. For --help and
 // --version, applies nothing and returns the text to print; otherwise returns nullopt. Errors:
-// INVALID_ARGUMENT names an unknown flag or key or a wrong value, with the remedy; otherwise the
-// error of `read_file`.
+// INVALID_ARGUMENT for an unknown flag, an unknown key or a wrong value, which the message names
+// with the remedy; or the error of `read_file`.
 absl::StatusOr<std::optional<std::string>> Read(const Table& table, const Sources& sources);
 
 }  // namespace cachewarm::settings

@@ -28,8 +28,8 @@ Setter Name(std::string& to, const NameRule& rule) {
                                rule.also.find(c) != std::string_view::npos;
                       });
     if (!fits) {
-      return absl::InvalidArgumentError(
-          fmt::format("\"{}\" is not a valid name of {}", name, rule.what));
+      return absl::InvalidArgumentError(fmt::format(
+          "\"{}\" is not a valid name of {}: expected a name such as gpu-pool-1", name, rule.what));
     }
     to = name;
     return absl::OkStatus();
@@ -72,8 +72,8 @@ Setter AbsolutePath(std::string& to) {
     const std::string& path = given.value;
     if (path.size() < 2 || path.front() != '/' || path.size() > kPathBytesMax ||
         (path + "/").find("/../") != std::string::npos) {
-      return absl::InvalidArgumentError(
-          fmt::format("\"{}\" is not an absolute path below / without \"..\"", path));
+      return absl::InvalidArgumentError(fmt::format(
+          "\"{}\" is not an absolute path below /, without \"..\", of at most 1024 bytes", path));
     }
     to = path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
     return absl::OkStatus();

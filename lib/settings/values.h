@@ -11,7 +11,7 @@
 #include "lib/settings/settings.h"
 
 // Setters for the value types of settings. Each rejects an invalid value with INVALID_ARGUMENT,
-// which quotes the value. The variable must outlive the setter.
+// which quotes the value. The variable that a setter writes must outlive the setter.
 namespace cachewarm::settings {
 
 absl::StatusOr<int64_t> WholeNumber(std::string_view value, int64_t min, int64_t max);
@@ -22,8 +22,9 @@ Setter Boolean(bool& to);  // true or false
 Setter AbsolutePath(std::string& to);
 // Accepts ADDRESS:PORT, [V6ADDRESS]:PORT, or :PORT for every IPv4 address.
 Setter Listen(std::string& address, uint16_t& port);
-// Accept the name of a Kubernetes object, described by `what` ("a namespace"): a DNS-1123 label (63
-// bytes) or subdomain (253 bytes, with dots).
+// Accept the name of a Kubernetes object, which `what` describes in errors ("a namespace"). Label()
+// checks the length and the characters of a DNS-1123 label (63 bytes, no dots), Subdomain() those
+// of a subdomain (253 bytes).
 Setter Label(std::string& to, std::string_view what);
 Setter Subdomain(std::string& to, std::string_view what);
 

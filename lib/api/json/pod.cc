@@ -27,8 +27,8 @@ void Raise(Resources& most, const Resources& other) {
   }
 }
 
-// Returns the resource requests of a container; uses the limit where the request is missing, as the
-// API server does.
+// Returns the resource requests of a container, or those at the level of a pod. A limit replaces a
+// missing request, as in the API server.
 Resources RequestsOf(Reader& owner) {
   Resources requests;
   owner.Object("resources", [&](Reader& resources) {
@@ -38,9 +38,10 @@ Resources RequestsOf(Reader& owner) {
   return requests;
 }
 
-// Sums up the requests of a pod's containers as the scheduler does: the larger of containers plus
-// sidecars, and the largest init container plus the sidecars started before it (Kubernetes "Pod
-// effective request").
+// Computes the requests of a pod as the scheduler does (Kubernetes "Pod effective request"). For
+// each resource this is the larger of two sums: all containers and sidecars, or the largest init
+// container and the sidecars started before it. A request at the level of the pod replaces this
+// amount. Then the overhead is added.
 void ReadRequests(Reader& spec, Resources& out) {
   Resources running;
   Resources init_most;

@@ -35,7 +35,7 @@ void ReadWorkloadRef(Reader& reader, WorkloadRef& out) {
   ReadChecked(reader, "name", out.name, kDnsSubdomain);
   if (!IsWorkloadKind(out.api_version, out.kind)) {
     reader.Fail("kind",
-                fmt::format("expected one of {}; for pods of other owners use spec.selector alone",
+                fmt::format("expected one of {}; for pods of other owners use only spec.selector",
                             KindWords()));
   }
 }
@@ -61,7 +61,7 @@ void ReadTemplate(Reader& reader, WarmupSpec& out) {
     if (member->is_object()) {
       out.pod_template = std::make_shared<const Json>(*member);
     } else {
-      reader.Fail("template", "expected a pod template");
+      reader.Fail("template", "expected an object: a pod template");
     }
   }
 }
@@ -78,7 +78,7 @@ bool IsHeaderName(std::string_view text) {
   });
 }
 
-// True for headers for framing and routing, which the operator sets itself.
+// True for the headers of framing and routing, which the operator sets itself.
 bool IsReservedHeader(std::string_view header) {
   constexpr std::array<std::string_view, 8> kOwn = {
       "connection", "content-length",    "expect", "proxy-connection", "te",
@@ -97,7 +97,7 @@ void ReadHeader(Reader& reader, HttpHeader& out) {
     reader.Fail("name", "expected letters, digits, - and _");
   }
   if (IsReservedHeader(out.name)) {
-    reader.Fail("name", "is set by the operator itself; leave it out");
+    reader.Fail("name", "is set by the operator itself; remove it");
   }
   if (!IsHeaderValue(out.value)) {
     reader.Fail("value", "expected printable ASCII");
@@ -121,7 +121,7 @@ void ReadRequest(Reader& reader, BuildRequest& out) {
     reader.Fail("method", "expected GET, HEAD, POST, PUT, PATCH or DELETE");
   }
   if (!IsRequestPath(out.path)) {
-    reader.Fail("path", "expected printable ASCII that starts with one slash");
+    reader.Fail("path", "expected printable ASCII without blanks that starts with one slash");
   }
 }
 
@@ -131,7 +131,7 @@ void ReadOverrides(Reader& reader, CompileSpec& out) {
     return;
   }
   if (!member->is_object()) {
-    reader.Fail("overrides", "expected metadata and spec of a pod");
+    reader.Fail("overrides", "expected an object with the metadata or spec of a pod");
   } else if (codec::DumpJson(*member).size() > kOverridesBytes) {
     reader.Fail("overrides", "is larger than 64 KiB; make it smaller");
   } else {
@@ -162,7 +162,8 @@ void ReadGate(Reader& reader, GateSpec& out) {
 void CheckWhosePods(Reader& reader, const WarmupSpec& spec) {
   const bool has_template = spec.pod_template != nullptr;
   if (spec.workload_ref.has_value() && (has_template || !spec.selector.empty())) {
-    reader.Fail("workloadRef", "excludes template and selector: remove them, or workloadRef");
+    reader.Fail("workloadRef",
+                "excludes template and selector: remove them, or remove workloadRef");
   } else if (!spec.workload_ref.has_value() && !has_template && spec.selector.empty()) {
     reader.Fail("workloadRef", "set one of workloadRef, template or selector");
   }

@@ -18,8 +18,8 @@ std::string Cut(std::string_view text, size_t bytes_max);
 
 // Builds one JSON object for server-side apply. Omits empty and zero values, so that a value that
 // returns to zero is removed. Cuts strings and lists to the limits of the schema, because the API
-// server rejects the whole status for one value that is too long. Lists keep their last, newest
-// items.
+// server rejects the whole status for one value that is too long. A list that is too long keeps its
+// last items, which are the newest.
 class Writer {
  public:
   Writer& Put(std::string_view name, std::string_view text, size_t bytes_max);

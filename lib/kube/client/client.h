@@ -21,7 +21,7 @@ class Client {
   Client& operator=(const Client&) = delete;
   virtual ~Client() = default;
 
-  // Sends one request and returns the object of the response. Retries idempotent requests a few
+  // Sends one request and returns the object in the response. Retries idempotent requests a few
   // times within some seconds. After a 429, retries any request when the time that the server asked
   // for has passed. Errors: those of ToStatus(); UNAVAILABLE or DEADLINE_EXCEEDED if the server
   // could not be reached.

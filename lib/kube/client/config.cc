@@ -10,8 +10,8 @@ namespace cachewarm::kube {
 absl::StatusOr<ClusterConfig> InClusterConfig(const PodEnvironment& environment) {
   if (environment.service_host.empty() || environment.service_port.empty()) {
     return absl::FailedPreconditionError(
-        "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: not running "
-        "in a pod; give a kubeconfig");
+        "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set, so this process does not "
+        "run in a pod; set --kubeconfig");
   }
   const bool is_ipv6 = environment.service_host.find(':') != std::string::npos;
   ClusterConfig config;

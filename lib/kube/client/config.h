@@ -11,8 +11,8 @@ namespace cachewarm::kube {
 // Address and credentials of one API server.
 struct ClusterConfig {
   std::string server;      // "https://10.0.0.1:6443", without trailing path
-  std::string token;       // a bearer token, if token_file is empty
-  std::string token_file;  // path of a file with a token that is rotated
+  std::string token;       // bearer token; used only if token_file is empty
+  std::string token_file;  // file with a bearer token; read again regularly
   std::string default_namespace = "default";
   http::TlsOptions tls;
 };
@@ -27,13 +27,13 @@ struct PodEnvironment {
 };
 absl::StatusOr<ClusterConfig> InClusterConfig(const PodEnvironment& environment);
 
-// Reads a kubeconfig file. An empty `context` selects its current-context. Paths in the file are
-// relative to its directory. INVALID_ARGUMENT for exec plugins, auth providers, basic
-// authentication, proxies, insecure-skip-tls-verify and tls-server-name, with the alternative to
-// use.
+// Reads a kubeconfig file. An empty `context` selects the current-context of the file. Relative
+// paths in the file start at the directory of the file. INVALID_ARGUMENT for a malformed file, and
+// for exec plugins, auth providers, basic authentication, impersonation, proxies,
+// insecure-skip-tls-verify and tls-server-name; the message names the alternative.
 absl::StatusOr<ClusterConfig> KubeconfigFile(const std::string& path, const std::string& context);
 
-// Reads the file `kubeconfig` if it is not empty, otherwise the environment of the pod.
+// Returns KubeconfigFile() of the path `kubeconfig`; InClusterConfig() if the path is empty.
 absl::StatusOr<ClusterConfig> FindConfig(const std::string& kubeconfig,
                                          const PodEnvironment& environment);
 

@@ -27,17 +27,17 @@ struct HttpClientOptions {
   // A watch ends if no byte arrives for this long. Servers send bookmarks about once a minute, but
   // do not guarantee them.
   Duration watch_timeout{120'000};
-  int tries = 4;  // attempts per idempotent request of Do()
-  // Limit of a response, larger than any single object (watch_event.h). If a list does not fit, the
-  // Watcher requests fewer items per page (watcher.h).
+  int tries = 4;  // attempts of Do() and DoList() at a request that may be retried
+  // Largest accepted response in bytes; every single object fits (watch_event.h). If a page of a
+  // list does not fit, the Watcher requests fewer items per page (watcher.h).
   size_t response_bytes_max = 16U << 20U;
   // Called after every request on the caller's thread; may be empty. Must not throw.
   std::function<void(const RequestReport&)> on_request;
 };
 
 // Returns a client that sends requests to an API server by HTTP. `http` and `clock` must outlive
-// it. It reads the token file again when its content is older than 60 s and when the server answers
-// 401.
+// the client. The client reads the token file again when the last reading is older than 60 s, and
+// when the server answers 401.
 std::unique_ptr<Client> MakeHttpClient(http::Client& http, const Clock& clock, Random random,
                                        HttpClientOptions options);
 

@@ -31,10 +31,11 @@ constexpr std::array kUnsupportedUserFields = {
     UnsupportedField{"auth-provider", "Kubernetes has removed auth providers; use token"},
     UnsupportedField{"username", "Kubernetes has removed basic authentication; use token"},
     UnsupportedField{"password", "Kubernetes has removed basic authentication; use token"},
-    UnsupportedField{"as", "impersonation is not supported"},
+    UnsupportedField{"as", "impersonation is not supported; use a user with these rights"},
 };
 constexpr std::array kUnsupportedClusterFields = {
-    UnsupportedField{"proxy-url", "proxies are not supported"},
+    UnsupportedField{"proxy-url",
+                     "proxies are not supported; use a server address that needs none"},
     UnsupportedField{"tls-server-name",
                      "is not supported; use a server address that is in the certificate"},
 };
@@ -138,7 +139,8 @@ absl::StatusOr<ClusterConfig> KubeconfigFile(const std::string& path, const std:
   const auto read = [&]() -> absl::StatusOr<ClusterConfig> {
     const std::string name = context.empty() ? TextAt(*parsed, {"current-context"}) : context;
     if (name.empty()) {
-      return absl::InvalidArgumentError("current-context: is not set, and no context was chosen");
+      return absl::InvalidArgumentError(
+          "current-context: is not set; set it to the name of a context");
     }
     CW_ASSIGN_OR_RETURN(const Json chosen, Named(*parsed, "contexts", name, "context"));
     CW_ASSIGN_OR_RETURN(const Json cluster,

@@ -18,7 +18,8 @@ class TokenSource {
 
   // Returns the token; empty if the config has none.
   std::string Token();
-  // Reports that the server answered 401 to `token`. Returns true if another token is available.
+  // Call when the server answers 401 to `token`: reads the file again. Returns true if Token() now
+  // returns another token, with which the request can be repeated.
   bool Reload(const std::string& token);
 
  private:

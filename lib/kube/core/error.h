@@ -27,7 +27,7 @@ struct ApiError {
 // lib/base reads the wait that the server requested.
 absl::Status ToStatus(const ApiError& error);
 
-// Converts a metav1.Status; uses `http_code` if it has no code.
+// Converts a metav1.Status. `http_code` is used if the metav1.Status has no error code.
 ApiError ParseApiError(const codec::Json& status, int http_code);
 
 // Returns true if the status is RESOURCE_EXHAUSTED because the response exceeded a local limit, and

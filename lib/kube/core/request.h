@@ -29,7 +29,7 @@ struct ListOptions {
   std::string field_selector;
   int limit = 500;  // items per page; 0: all at once
   std::string continue_token;
-  std::string resource_version;  // "0": any version in the server's cache
+  std::string resource_version;  // "0": any version that the server has cached; empty: the newest
 };
 Request List(const Resource& resource, const ListOptions& options);
 
@@ -50,7 +50,8 @@ struct WriteOptions {
   std::string subresource;  // "status", ...
   bool dry_run = false;     // all processing except storing (dryRun=All)
 };
-// Creates `object` in its namespace (POST). Idempotent only if the object has a fixed name.
+// Creates `object` in its namespace (POST). Idempotent if the object has a name, or in a
+// dry run; with generateName, each attempt could create one more object.
 Request Create(const Resource& resource, const codec::Json& object, const WriteOptions& options);
 // Replaces the object (PUT). With a metadata.resourceVersion it fails with ABORTED if the object
 // has changed since that version.
@@ -69,10 +70,10 @@ Request MergePatch(const Resource& resource, const ObjectName& name, const codec
                    const WriteOptions& options);
 
 struct DeleteOptions {
-  std::string uid;  // deletes only the object with this uid (ABORTED otherwise)
-  std::string resource_version;
+  std::string uid;               // deletes only the object with this uid (ABORTED otherwise)
+  std::string resource_version;  // deletes only this version of the object (ABORTED otherwise)
   std::string propagation = "Background";
-  int grace_seconds = -1;  // -1: the default of the object
+  int grace_seconds = -1;  // gracePeriodSeconds; -1: the default of the object
   bool dry_run = false;
 };
 Request Delete(const Resource& resource, const ObjectName& name, const DeleteOptions& options);

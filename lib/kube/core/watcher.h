@@ -24,7 +24,8 @@ struct WatcherAction {
 };
 
 // Implements list and watch as a state machine without I/O: Empty → Listing → Watching.
-//  - After a failed list it starts a new list; the caller discards the pages (IsFirstPage()).
+//  - After a failed list it starts a new list. When IsFirstPage() returns true, the caller discards
+//    the pages that it has.
 //  - A page over the local limit (RESOURCE_EXHAUSTED without a 429) is requested again at once with
 //    an eighth of the items. One item always fits, because servers limit objects to 1.5 MiB, so no
 //    tenant can block a list with many large objects. Each received page doubles the number again.
@@ -48,7 +49,7 @@ class Watcher {
   // Records a received page; an empty `continue_token` marks the last one. Returns true if the list
   // is complete now.
   bool OnPage(std::string continue_token, std::string resource_version);
-  // Returns true if the last requested page begins a new list.
+  // Returns true if the page that Next() requested is the first one of a new list.
   bool IsFirstPage() const { return continue_token_.empty(); }
   void OnListFailure(const absl::Status& status, MonoTime now);
   // Records the version of an event or bookmark.

@@ -36,7 +36,7 @@ struct ControllerOptions {
 //       retried with the key's backoff (5 ms, doubling)
 //   RESOURCE_EXHAUSTED   retried after the time that the server asked for, at least 1 s
 //   INVALID_ARGUMENT, FAILED_PRECONDITION, PERMISSION_DENIED, UNAUTHENTICATED, UNIMPLEMENTED
-//       retried after terminal_retry, or when something changes
+//       retried after terminal_retry, or as soon as a change adds the key to the queue
 //   CANCELLED            counts as success
 //   an exception         treated like UNIMPLEMENTED; other keys continue
 // Writes one log line per failure.

@@ -37,11 +37,11 @@ struct EventRecorderOptions {
   std::string controller;           // reportingController, "cachewarm.io/operator"
   std::string instance;             // reportingInstance, the pod's name
   std::string ns = "default";       // namespace of events about cluster-scoped objects
-  size_t queue_max = 1024;          // further events are dropped and counted
-  size_t series_max = 4096;         // Events whose repetitions are counted; drops the oldest
+  size_t queue_max = 1024;          // length of the queue; further events are dropped and counted
+  size_t series_max = 4096;         // Events whose repetitions are counted; more replace the oldest
   Duration series_window{360'000};  // a repetition within this time increments a counter
   int burst = 25;                   // events per object and reason that may be sent at once
-  Duration refill{300'000};         // time per further event (client-go's spam filter)
+  Duration refill{300'000};         // time after which one more may be sent, as in client-go
 };
 
 // Writes events.k8s.io/v1 objects on its own thread. For a repetition within series_window it

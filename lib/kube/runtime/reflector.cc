@@ -147,7 +147,8 @@ void Reflector::LogFailure(const absl::Status& status, std::string_view doing) c
   if (absl::IsOutOfRange(status)) {
     runtime_.log.Debug("resource version is no longer available, listing again", fields);
   } else if (absl::IsDeadlineExceeded(status) && doing == "watch") {
-    // Bookmarks are not guaranteed: a kind without changes may be silent this long.
+    // Not a failure: bookmarks are not guaranteed, so a kind without changes may be silent this
+    // long.
     runtime_.log.Debug("watch was silent for too long, starting it again", fields);
   } else {
     runtime_.log.Warning("list or watch failed", fields);

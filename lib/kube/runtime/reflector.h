@@ -23,7 +23,7 @@ struct ReflectorOptions {
   std::string label_selector;
   std::string field_selector;
   int page_items = 500;          // a whole page is in memory as text: use fewer for large objects
-  Duration backoff_max{30'000};  // longest backoff while the server fails
+  Duration backoff_max{30'000};  // longest delay between attempts while the server fails
   // Called for each object before it is stored: removes members that are not needed. managedFields
   // are already removed.
   std::function<void(codec::Json&)> project;

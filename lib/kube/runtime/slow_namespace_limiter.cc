@@ -7,11 +7,13 @@
 namespace cachewarm::kube {
 namespace {
 
-// Time after which a patch is cancelled. API servers answer within a second, webhooks included, and
-// a loaded one within a few: a longer patch most likely waits for a webhook that does not answer.
+// Time after which a patch is cancelled in a namespace that is not slow. API servers answer within
+// a second, webhooks included, and a loaded one within a few: a longer patch most likely waits for
+// a webhook that does not answer.
 constexpr Duration kUsualLimit{3'000};
 constexpr Duration kSlow{1'000};
-// Time after the last slow failure after which a namespace is forgotten: it may have been deleted.
+// A namespace stays slow for at most this long after its last slow failure: it may have been
+// deleted, and then no fast patch follows.
 constexpr Duration kForgetAfter{600'000};
 
 }  // namespace

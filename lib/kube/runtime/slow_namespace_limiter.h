@@ -17,11 +17,12 @@ namespace cachewarm::kube {
 // 30 s while a webhook of the namespace does not answer, so a patch is cancelled after 3 s. A
 // namespace becomes slow when a patch there fails after a second or more. It stays slow until a
 // patch there takes less than a second, or for ten minutes. Only a few patches of slow namespaces
-// run at the same time, but they get more time. Keeps its state in memory only. Thread-safe.
+// run at the same time, but they get more time (SlowPatches). Keeps its state in memory only.
+// Thread-safe.
 class SlowNamespaceLimiter {
  public:
   struct SlowPatches {
-    size_t at_once;  // patches of all slow namespaces together
+    size_t at_once;  // patches that may run at once in all slow namespaces together
     Duration limit;  // time after which a patch is cancelled
   };
 

@@ -27,7 +27,7 @@ class StopAfter {
  private:
   std::stop_source source_;
   std::jthread timer_;
-  std::stop_callback<std::function<void()>> outer_;  // destroyed first
+  std::stop_callback<std::function<void()>> outer_;  // destroyed first, because it uses source_
 };
 
 }  // namespace cachewarm::kube

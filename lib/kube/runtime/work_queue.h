@@ -17,12 +17,12 @@
 namespace cachewarm::kube {
 
 // A queue of keys with the semantics of client-go's util/workqueue:
-//  - a waiting key is not queued twice (`dirty`);
+//  - a key that waits is not queued twice (`dirty_`);
 //  - a key that is being processed is not returned again before Done(); if it is added in between,
 //    it is queued again after Done();
 //  - keys are returned in the order of arrival;
-//  - for each key AddAfter() keeps the earliest time, measured by the clock.
-// Thread-safe. `clock` must outlive it.
+//  - of several calls of AddAfter() for one key, only the earliest due time counts.
+// Thread-safe. `clock` must outlive the queue.
 class WorkQueue {
  public:
   explicit WorkQueue(const Clock& clock, BackoffPolicy backoff = {.first = Duration(5),

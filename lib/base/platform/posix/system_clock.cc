@@ -19,8 +19,8 @@ class MachineClock final : public Clock {
 
   void WaitUntil(std::unique_lock<std::mutex>& lock, std::condition_variable_any& wake,
                  MonoTime deadline, std::stop_token stop) const override {
-    // Wait for at most an hour: a distant deadline would overflow in nanoseconds. Callers loop, so
-    // waking up early is allowed.
+    // Wait for at most an hour: a distant deadline would overflow when the library converts it to
+    // nanoseconds. Waking up early is allowed, because callers loop.
     const MonoTime soon = std::min(deadline, Monotonic() + std::chrono::hours(1));
     bool notified = false;
     wake.wait_until(lock, stop, soon, [&notified] { return std::exchange(notified, true); });

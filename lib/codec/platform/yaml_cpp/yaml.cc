@@ -127,7 +127,7 @@ class Builder final : public YAML::EventHandler {
     YAML::Mark mark;
     YAML::anchor_t anchor = 0;
     size_t nodes_before = 0;
-    std::optional<std::string> key;  // key of the next member
+    std::optional<std::string> key;  // key of the member whose value follows
   };
 
   bool WantsKey() const {
@@ -137,7 +137,7 @@ class Builder final : public YAML::EventHandler {
   void Count(const YAML::Mark& mark, size_t nodes) {
     nodes_ += nodes;
     if (nodes_ > limits_.nodes_max) {
-      throw InvalidYaml{mark, fmt::format("more than {} nodes", limits_.nodes_max)};
+      throw InvalidYaml{mark, fmt::format("the text has more than {} nodes", limits_.nodes_max)};
     }
   }
 
@@ -172,7 +172,7 @@ class Builder final : public YAML::EventHandler {
       throw InvalidYaml{mark, "a key must be a string"};
     }
     if (open_.size() >= static_cast<size_t>(limits_.depth_max)) {
-      throw InvalidYaml{mark, fmt::format("nested deeper than {}", limits_.depth_max)};
+      throw InvalidYaml{mark, fmt::format("nested deeper than {} levels", limits_.depth_max)};
     }
     open_.push_back(
         {.value = std::move(empty), .mark = mark, .anchor = anchor, .nodes_before = nodes_});

@@ -99,7 +99,8 @@ absl::StatusOr<std::vector<Certificate>> ParseCertificates(std::string_view pem)
                             .until = TimeOf(X509_get0_notAfter(read.get())),
                             .dns_names = DnsNamesOf(read.get())});
   }
-  // PEM_read stops at the end of the text (PEM_R_NO_START_LINE) or at a malformed block.
+  // PEM_read stops at the end of the text (PEM_R_NO_START_LINE) or at a malformed block. Only in
+  // the first case has every certificate been read.
   if (certificates.empty() || ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
     return InvalidPem(
         "contains no PEM block \"CERTIFICATE\", or one that is incomplete or malformed");

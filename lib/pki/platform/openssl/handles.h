@@ -24,8 +24,8 @@ using Number = std::unique_ptr<BIGNUM, Deleter<BN_free>>;
 // Returns the bytes in a memory BIO (BIO_s_mem()).
 std::string Content(BIO* bio);
 
-// Returns the first certificate or private key of a PEM text; null if there is none, or if the key
-// has a password.
+// Return the first certificate or private key of a PEM text. Null if there is none, if the text has
+// more than 256 KiB, or if the key has a password.
 X509Pointer ReadCertificate(std::string_view pem);
 Key ReadKey(std::string_view pem);
 std::string WritePem(X509* certificate);

@@ -115,7 +115,8 @@ TEST(Annotations, NamesTheFirstProblemsAndCountsTheRest) {
   }
   const AnnotatedSpec annotated = ReadAnnotatedSpec(annotations);
   ASSERT_EQ(annotated.problems.size(), 9U);
-  EXPECT_EQ(annotated.problems.back(), "9992 more annotations cachewarm.io/... cannot be used");
+  EXPECT_EQ(annotated.problems.back(),
+            "9992 more annotations cachewarm.io/... are unknown or invalid");
 }
 
 TEST(Annotations, ValidAnnotationsAreReadBesideInvalidOnes) {

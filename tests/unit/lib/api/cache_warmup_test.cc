@@ -101,15 +101,15 @@ TEST(CacheWarmup, NoneOrTwoWaysToSelectPodsAreRejected) {
       "(batch/v1), CronJob (batch/v1), Rollout (argoproj.io/v1alpha1), LeaderWorkerSet "
       "(leaderworkerset.x-k8s.io/v1), RayCluster (ray.io/v1), InferenceService "
       "(serving.kserve.io/v1beta1), LLMInferenceService (serving.kserve.io/v1alpha1); for pods of "
-      "other owners use spec.selector alone";
+      "other owners use only spec.selector";
   ExpectRefused({
       {"{}", "spec.workloadRef: set one of workloadRef, template or selector"},
       {R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
            "selector": {"matchLabels": {"app": "llama"}}})",
-       "spec.workloadRef: excludes template and selector: remove them, or workloadRef"},
+       "spec.workloadRef: excludes template and selector: remove them, or remove workloadRef"},
       {R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
            "template": {}})",
-       "spec.workloadRef: excludes template and selector: remove them, or workloadRef"},
+       "spec.workloadRef: excludes template and selector: remove them, or remove workloadRef"},
       {R"({"workloadRef": {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "a"}})", kinds},
       {R"({"workloadRef": {"apiVersion": "batch/v1", "kind": "Deployment", "name": "a"}})", kinds},
       {R"({"workloadRef": {"kind": "Deployment", "name": "a"}})",
@@ -122,7 +122,7 @@ TEST(CacheWarmup, NoneOrTwoWaysToSelectPodsAreRejected) {
        "spec.selector.matchLabels: expected at least one label"},
       {R"({"selector": {}})", "spec.selector.matchLabels: is required"},
       {R"({"template": [], "selector": {"matchLabels": {"a": "b"}}})",
-       "spec.template: expected a pod template"},
+       "spec.template: expected an object: a pod template"},
   });
 }
 
@@ -157,7 +157,7 @@ TEST(CacheWarmup, LimitsOutOfRangeAreRejected) {
       {R"({"compile": {"backoffLimit": -1}})",
        "spec.compile.backoffLimit: -1 is not between 0 and 10"},
       {R"({"compile": {"overrides": []}})",
-       "spec.compile.overrides: expected metadata and spec of a pod"},
+       "spec.compile.overrides: expected an object with the metadata or spec of a pod"},
       {R"({"compile": {"builder": "FirstPod", "overrides": {}}})",
        "spec.compile.builder: overrides and requests are for builder Jobs; set builder to Job or "
        "Auto"},
@@ -170,11 +170,14 @@ TEST(CacheWarmup, LimitsOutOfRangeAreRejected) {
       {R"({"compile": {"requests": [{"path": "/", "port": 65536}]}})",
        "spec.compile.requests[0].port: 65536 is not between 1 and 65535"},
       {R"({"compile": {"requests": [{"path": "a", "port": 1}]}})",
-       "spec.compile.requests[0].path: expected printable ASCII that starts with one slash"},
+       "spec.compile.requests[0].path: expected printable ASCII without blanks that "
+       "starts with one slash"},
       {R"({"compile": {"requests": [{"path": "//other", "port": 1}]}})",
-       "spec.compile.requests[0].path: expected printable ASCII that starts with one slash"},
+       "spec.compile.requests[0].path: expected printable ASCII without blanks that "
+       "starts with one slash"},
       {R"({"compile": {"requests": [{"path": "/ HTTP/1.1\r\nA: b", "port": 1}]}})",
-       "spec.compile.requests[0].path: expected printable ASCII that starts with one slash"},
+       "spec.compile.requests[0].path: expected printable ASCII without blanks that "
+       "starts with one slash"},
       {R"({"compile": {"requests": [{"path": "/", "port": 1, "method": "CONNECT"}]}})",
        "spec.compile.requests[0].method: expected GET, HEAD, POST, PUT, PATCH or DELETE"},
       {R"({"compile": {"requests": [{"path": "/", "port": 1, "repeat": 101}]}})",
@@ -185,7 +188,7 @@ TEST(CacheWarmup, LimitsOutOfRangeAreRejected) {
        R"("headers": [{"name": "a", "value": "\n"}]}]}})",
        "spec.compile.requests[0].headers[0].value: expected printable ASCII"},
       {R"({"compile": {"requests": [{"path": "/", "port": 1, "headers": [{"name": "Te"}]}]}})",
-       "spec.compile.requests[0].headers[0].name: is set by the operator itself; leave it out"},
+       "spec.compile.requests[0].headers[0].name: is set by the operator itself; remove it"},
       {R"({"compile": {"builder": "Pod"}})",
        "spec.compile.builder: expected one of Auto, FirstPod, Job"},
       {R"({"gate": {"mode": "Always"}})", "spec.gate.mode: expected one of Auto, Hold, Never"},
