@@ -56,12 +56,11 @@ struct BuildRequest {
   friend bool operator==(const BuildRequest&, const BuildRequest&) = default;
 };
 
-// Settings of builds. timeout_seconds counts from the start of the builder's container,
-// pending_seconds before it: for so long a builder may wait for a node.
+// Settings of builds. timeout_seconds counts from the start of the builder's container.
 struct CompileSpec {
   Builder builder = Builder::kAuto;
   int timeout_seconds = 1800;
-  int pending_seconds = 600;
+  int pending_seconds = 600;  // how long a builder may wait for a node
   int settle_seconds = 10;
   int backoff_limit = 3;
   // Strategic merge patch that is applied to the pod template of a builder Job, as the user wrote
@@ -156,8 +155,7 @@ struct BuilderStatus {
   std::string cpu_class;
   std::string image;
   std::string revision;
-  // Hash of the caches, nodeSelector, gpuTypes and time limits of the build. Empty for builds by
-  // older operators.
+  // Hash of caches, nodeSelector, gpuTypes and time limits; empty for builds by older operators.
   std::string settings_hash;
   std::string pod_uid;
   std::string pod_name;
@@ -183,8 +181,7 @@ struct BuilderStatus {
 // injection was suspended, or the node was not warm yet.
 enum class StartResult { kBuilder, kCold, kHit, kPartial, kMiss, kInert, kHollow, kUnknown };
 
-// The measurements of one start. start_seconds is a whole number, because Kubernetes
-// times have whole seconds.
+// The measurements of one start. start_seconds is whole: Kubernetes times have whole seconds.
 struct StartSample {
   std::string pod_uid;
   std::string pod;
@@ -241,14 +238,12 @@ struct Suspension {
   std::string reason;  // reason of the condition Ready
   std::string message;
   WallTime suspended_time{};
-  // The state in which the pods failed. Injection resumes when one of the next three values has
-  // changed, or when every one of `nodes` has.
+  // State of the failure. Injection resumes when a hash, the generation or every node has changed.
   std::string template_hash;
   std::string policy_hash;  // hash of the injected content and the namespace's labels
   int64_t generation = 0;
-  // Nodes of the pods that failed, each name once; at most kSuspensionNodesMax.
-  std::vector<NodeIdentity> nodes;
-  std::string revision;  // revision of the pods that failed
+  std::vector<NodeIdentity> nodes;  // nodes of these pods, each once; at most kSuspensionNodesMax
+  std::string revision;             // revision of the pods that failed
   // When injection resumed; failures of pods that were created before that time do not suspend it
   // again. Zero: still suspended.
   WallTime resumed_time{};

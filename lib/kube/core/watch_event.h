@@ -33,7 +33,7 @@ class WatchDecoder {
   // Returns the error of the handler, INVALID_ARGUMENT for a malformed line, or ToStatus() of an
   // ERROR event (OUT_OF_RANGE: list again). Ignores bytes after an error.
   absl::Status Feed(std::string_view bytes);
-  // Ends the stream: UNAVAILABLE if it ended within a line.
+  // Call when the stream has ended. UNAVAILABLE if its last line is incomplete.
   absl::Status Finish();
 
  private:

@@ -27,7 +27,7 @@ struct LeaderElectorOptions {
 // the lease has expired when its record has not changed for lease_duration by the local clock;
 // times in the record are ignored. Two replicas can lead at once for a moment, for example after a
 // leader was paused; server-side apply and resource versions protect the objects that they write.
-// The lease is released on stop, so that the next replica leads within retry_period.
+// The lease is released on stop, so that the next replica leads after about one retry_period.
 class LeaderElector {
  public:
   // Requires lease_duration > renew_deadline > 1.2 × retry_period > 0, else INVALID_ARGUMENT.
