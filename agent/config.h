@@ -20,7 +20,7 @@ struct Config {
   std::string root = "/var/lib/cachewarm";
   bundle::StoreOptions store;
   int64_t byte_limit = 0;  // maximum disk usage of all generations together; 0: no limit
-  std::string node_facts;  // path of a file; empty: all node facts are probed
+  std::string node_facts;  // path of the file that declares node facts; empty: all are probed
   // True if the path was set by flag or environment; then the file must exist. The configuration
   // file is shared by all nodes, so its path may not exist on every node.
   bool node_facts_must_exist = false;
@@ -38,7 +38,7 @@ struct Config {
 struct CommandLine {
   Config config;
   bool print_node_facts = false;     // print GPU type and CPU class of this node and exit
-  std::optional<std::string> print;  // --help, --version: text to print before a successful exit
+  std::optional<std::string> print;  // text that --help or --version prints; then the program exits
 };
 
 // Returns the table of all settings. Each is bound to its field of `command`, which must outlive

@@ -29,13 +29,13 @@ std::unique_ptr<Watcher> MakeWatcher(const Clock& clock, Log& log) {
   if (watcher.ok()) {
     return *std::move(watcher);
   }
-  log.Warning("inotify unavailable; starts will be reported as unknown",
+  log.Warning("inotify unavailable; pod starts will be reported as unknown",
               {{"err", Message(watcher.status())}});
   return MakeUnavailableWatcher();
 }
 
-// Completes or discards work of an earlier process that was interrupted, and retires trees that
-// were made for another GPU type or CPU class.
+// Completes or discards the interrupted work of an earlier process, and retires trees that were
+// made for another GPU type or CPU class.
 absl::Status Recover(const fs::Dir& root, const fingerprint::NodeFacts& node, WallTime now,
                      Log& log) {
   CW_RETURN_IF_ERROR(SweepLeftovers(root));

@@ -34,8 +34,9 @@ struct DaemonDependencies {
   std::string version;
 };
 
-// Creates and runs the parts of the agent. Startup order: server, node facts, root directory (links
-// are repaired first), loop, status writer, watch; shutdown in reverse. Single use.
+// Creates and runs the parts of the agent. Startup order: server, node facts, status writer, root
+// directory, loop (its first iteration repairs the links), watch. The server stops last. Single
+// use.
 class Daemon {
  public:
   Daemon(const Config& config, const DaemonDependencies& dependencies);

@@ -94,7 +94,7 @@ void Loop::RunIteration() {
   if (!reconciled.ok()) {
     RecordRootFailure(reconciled);
   }
-  // While the spec is unknown, keep results that the operator has not read yet.
+  // Do not poll while the spec is unknown: results that the operator has not read would be dropped.
   if (node_cache != nullptr) {
     captures_.Poll(Orders(desired));
     starts_.Poll(desired.starts);

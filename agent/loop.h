@@ -27,14 +27,14 @@ namespace cachewarm::agent {
 struct LoopOptions {
   int64_t limit_bytes = 0;  // setting byteLimit; 0: no limit
   std::string version;
-  // Interval of iterations without an event. Polling is needed because kubelet creates directories
+  // Maximum time between two iterations. Polling is needed because kubelet creates directories
   // without notifying the agent.
   Duration idle{15'000};
-  // Interval while a capture, a fetch or an observed pod start is in progress.
+  // The same while a capture, a fetch or an observed pod start is in progress.
   Duration active{1'000};
-  // Interval of measurements of the root's size; `idle` applies while the root is unusable.
+  // Time between two measurements of the root's size. While the root is unusable, it is `idle`.
   Duration measure{300'000};
-  Duration scrub{3'600'000};  // interval of the checks of an active tree; zero: never
+  Duration scrub{3'600'000};  // time between two scrubs of an active tree; zero: never
 };
 
 api::NodeStatus NodeStatusOf(const fingerprint::NodeFacts& node, const std::string& version);

@@ -16,7 +16,7 @@ class Inotify {
   struct Event {
     int watch = -1;  // watch number; -1 if the event reports an overflow of the queue
     uint32_t mask = 0;
-    std::string_view name;  // valid during the callback
+    std::string_view name;  // name in the watched directory; valid during the callback
   };
 
   // Opens an instance. Errors: RESOURCE_EXHAUSTED above fs.inotify.max_user_instances.

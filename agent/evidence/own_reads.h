@@ -24,7 +24,7 @@ class OwnReadScopes {
   OwnReadScopes& operator=(const OwnReadScopes&) = delete;
   ~OwnReadScopes();
 
-  // Begins a scope. The scope may outlive this object; it then has no effect.
+  // Begins a scope. The scope may outlive this object, and then has no effect.
   OwnReads Begin(std::string_view generation);
   // Returns true if a read by the agent raised this event. Each expected event matches only once.
   bool Consume(std::string_view generation, const FileEvent& event);

@@ -26,7 +26,7 @@
 namespace cachewarm::agent {
 namespace {
 
-// Returns true for names that no bundle can contain. Their events are dropped to save memory.
+// Returns true for paths that no bundle can contain. Their events are dropped to save memory.
 bool IsNoise(std::string_view path) {
   const caches::Skip skip = caches::CacheTable::AllPresets().Classify(path).skip;
   return skip == caches::Skip::kLock || skip == caches::Skip::kTemporary ||
@@ -297,7 +297,7 @@ class InotifyWatcher final : public Watcher {
 
   void MarkPartial(Tree& tree, const absl::Status& why) {
     if (!tree.partial) {
-      log_.Warning("tree only partially watched",
+      log_.Warning("tree only partially watched; pod starts in it will be reported as unknown",
                    {{"generation", tree.tree.generation}, {"err", Message(why)}});
     }
     tree.partial = true;

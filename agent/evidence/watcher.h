@@ -28,7 +28,7 @@ struct WatchedTree {
   std::string generation;  // unique name of the generation
   std::string warmup_uid;
   std::string directory;  // absolute path of the tree
-  std::string run_as;     // "u1000", "image"; empty matches every run-as
+  std::string run_as;     // user of the pods: "u1000" or "image"; empty matches every user
   // True for a new tree that no pod can have used yet: its record is then complete for any window.
   // False for trees that were found after a restart or adopted (made by kubelet).
   bool fresh = false;

@@ -44,7 +44,7 @@ class Starts {
 // share a directory, so the events of one pod look like those of the other.
 bool IsAmbiguous(api::StartResult result);
 
-// Returns true if the windows are of the same warmup and run-as and overlap.
+// Returns true if the windows overlap and have the same warmup and run-as.
 bool Overlap(const api::StartWindow& a, const api::StartWindow& b);
 
 }  // namespace cachewarm::agent

@@ -29,7 +29,7 @@ void WatchedTrees::Add(const Mount& mount, const std::string& generation, bool f
        .run_as = mount.run_as,
        .fresh = fresh});
   if (!added.ok()) {
-    context_.log.Warning("cannot watch tree; its starts will be reported as unknown",
+    context_.log.Warning("cannot watch tree; pod starts in it will be reported as unknown",
                          {{"generation", generation}, {"err", Message(added)}});
   }
 }

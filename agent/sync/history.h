@@ -15,7 +15,7 @@ namespace cachewarm::agent {
 // Source of the error that ended a fetch.
 enum class FaultSource {
   kBundle,     // the bundle is invalid, or the store returned other bytes
-  kSignature,  // no signature by a trusted key
+  kSignature,  // no signature by a trusted key, or the keys cannot be read
   kStore,      // the store does not respond or denies access
   kDisk,       // the disk of this node
 };
@@ -26,13 +26,13 @@ enum class FaultKind {
   kDamaged,   // the bytes in the store do not match the digest: retried until the store is repaired
   kUnsigned,  // not signed by a trusted key: retried until it is signed
   kMissing,   // not in the store
-  kOverLimit,  // exceeds byteLimit of this node
+  kOverLimit,  // the tree would exceed byteLimit of this node
   kStore,
   kDiskFull,
   kDisk,  // the disk is read-only or returns I/O errors
 };
 
-// Repeated failures of one fetch, and the time of the next retry.
+// Consecutive failures of one bundle, generation or capture, and the time of the next retry.
 struct FailureState {
   int count = 0;
   MonoTime not_before{};  // MonoTime::max(): never
@@ -49,8 +49,8 @@ struct BundleName {
   friend auto operator<=>(const BundleName&, const BundleName&) = default;
 };
 
-// Running fetches and failures since the agent started. Losing them at a restart has no
-// consequences; only quarantined bundles are persisted (agent/tree/quarantine.h).
+// Running fetches and failures since the agent started. They need not survive a restart, except
+// quarantined bundles, which are on disk too (agent/tree/quarantine.h).
 struct History {
   std::set<std::string> fetching;                   // ids of generations that are being fetched
   std::map<std::string, FailureState> generations;  // failures of store or disk, by id

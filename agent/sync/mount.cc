@@ -68,7 +68,7 @@ int64_t RunAsUser(std::string_view run_as) {
   const char* end = run_as.data() + run_as.size();
   const auto [rest, error] = std::from_chars(run_as.data() + 1, end, user);
   const bool has_padding = run_as[1] == '0' && run_as.size() > 2;
-  // 2^32 - 1 means "no change" to chown(2).
+  // 2^32 - 1 is no valid user ID: chown(2) takes it as "no change".
   const bool is_number = error == std::errc() && rest == end && !has_padding;
   return is_number && user != UINT32_MAX ? int64_t{user} : -1;
 }

@@ -15,7 +15,7 @@ namespace cachewarm::agent {
 // Layer bytes that a running fetch has read, and the time taken.
 struct FetchProgress {
   int64_t bytes = 0;
-  double seconds = 0;  // from the first byte
+  double seconds = 0;  // from the start of the fetch until these bytes were read
 };
 
 // Rounds `done` down to a twentieth of `wanted`, to limit the number of status writes.

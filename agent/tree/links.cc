@@ -29,8 +29,8 @@ absl::Status MakeFolders(const fs::Dir& root, const Mount& mount, const std::str
     if (!made.ok() && !absl::IsAlreadyExists(made)) {
       return made;
     }
-    // Keep a file or link that a pod created under this name. An existing directory may lack its
-    // mode if an earlier call was killed.
+    // Keep a file or link that a pod created under this name. Correct the mode of an existing
+    // directory: an earlier call may have been killed before it set the mode.
     CW_ASSIGN_OR_RETURN(const fs::FileStat found, root.Stat(path));
     if (found.type == fs::FileType::kDirectory && (made.ok() || found.mode != kTreeMode)) {
       CW_RETURN_IF_ERROR(OpenToPods(root, path, mount));
@@ -102,8 +102,8 @@ absl::Status Adopt(const fs::Dir& root, const Mount& mount, const PrepareOptions
   CW_ASSIGN_OR_RETURN(const std::string id, FreeColdId(root, mount));
   const std::string tree = GenerationPath(id);
   CW_RETURN_IF_ERROR(fs::ReplaceLink(root, tree, LinkTarget(id)));
-  // Record the earliest possible time: a container may already have mounted the directory at any
-  // earlier time.
+  // Record the earliest possible time, because it is unknown when a container first mounted the
+  // directory.
   CW_RETURN_IF_ERROR(
       RecordActivation(root, mount, {.generation = id, .at = WallTime{}, .renew = options.renew}));
   CW_RETURN_IF_ERROR(root.Exchange(path, tree));

@@ -18,7 +18,7 @@ namespace cachewarm::agent {
 struct PrepareOptions {
   // Folders that every new tree contains, with mode 0777.
   std::vector<std::string> folders;
-  WallTime now{};  // for the journal
+  WallTime now{};  // time of the activation, for the journal
   int renew = 0;   // value of the counter `renew` in the spec
   // Called before a link leads to `generation`; `fresh` is true if no link ever led to it. May be
   // empty.

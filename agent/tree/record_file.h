@@ -18,7 +18,7 @@
 namespace cachewarm::agent {
 
 inline constexpr mode_t kRecordMode = 0600;
-// Maximum size of the record of one object.
+// Maximum bytes of a record in JSON.
 inline constexpr int64_t kRecordBytesMax = int64_t{1} << 20;
 
 // Reads the JSON object in `path`. Errors: NOT_FOUND; INVALID_ARGUMENT names the file.

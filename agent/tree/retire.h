@@ -9,12 +9,13 @@
 
 namespace cachewarm::agent {
 
-// Retires all trees if this root was last used by another kind of node, for example after a disk or
-// virtual machine moved: compiled code runs on one GPU type and CPU class only, and engines do not
-// check them. Flips every link to an empty tree, and renames older trees to ".gen/retired-*", which
-// no link can lead to; running containers keep their mounted trees. Then records `node` as the user
-// of the root. Returns the number of retired trees. Call at start, after SweepLeftovers() and
-// before any other step. If the call is killed, the call at the next start completes the work.
+// Retires all trees if this root was last used by a node with another GPU type or CPU class, for
+// example before a disk or virtual machine was moved. Code that was compiled there may crash here,
+// and engines do not check it. Flips every link to an empty tree, and renames older trees to
+// ".gen/retired-*", which no link can lead to; running containers keep their mounted trees. Then
+// records `node` as the user of the root. Returns the number of retired trees. Call at start, after
+// SweepLeftovers() and before any other step. If the call is killed, the call at the next start
+// completes the work.
 absl::StatusOr<int> RetireForeignTrees(const fs::Dir& root, const std::string& node,
                                        const PrepareOptions& options);
 

@@ -9,7 +9,7 @@
 namespace cachewarm::caches {
 namespace {
 
-// Longer times are ignored: no compile takes a day.
+// Longer times are ignored as implausible: no compile takes a day.
 constexpr int64_t kCompileNsMax = int64_t{86'400} * 1'000'000'000;
 
 // All three attribute names end with kNameEnd, so one scan finds them; their prefixes distinguish

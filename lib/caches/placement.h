@@ -12,13 +12,13 @@ enum class Role {
   kIndex,        // cache entry: a read is a hit, a write means that it was compiled
   kNative,       // host machine code; its creation means that it was built again
   kProbeMarker,  // marks the native file beside it as a mere test of the compiler
-  kOutput,       // other result of a compile
+  kOutput,       // other result of a compile: dates the compile, but is neither hit nor miss
   kContent,      // other captured file; its events count neither as hit nor as miss
 };
 
 // The reason why a file is not captured.
 enum class Skip {
-  kNo,            // it is captured
+  kNo,            // not skipped: the file is captured
   kUnknownCache,  // not in the directory of a known cache
   kNotAllowed,    // not on the allow list of its cache
   kLock,
@@ -40,7 +40,7 @@ struct Placement {
   bool native = false;      // host machine code, which binds the bundle to one CPU class
   bool keep_mtime = false;  // packed with its mtime, which the engine compares; others get 0
   bool writable = false;    // mode 0666 in a generation, because the engine rewrites it in place
-  bool hard_link = false;   // may share its inode with another generation
+  bool hard_link = false;   // may share its inode with a file of another generation
   bool in_place = false;    // written under its final name: incomplete while a writer has it open
   bool always = false;      // captured even if no event shows its use: engines only stat it
   // True if a directory that is renamed into place means a finished compile (DeepGEMM, TileLang).

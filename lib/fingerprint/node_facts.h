@@ -19,8 +19,8 @@ struct NodeFacts {
   std::string driver_version;  // empty without a GPU
   int device_count = 0;        // devices (with MIG: instances) of the whole node, not of a pod
   CpuFacts cpu;                // empty if --node-facts declares only cpuClass
-  std::string gpu_source;      // "nvml", "cuda", "none" or "file"
-  std::string cpu_source;      // "proc" or "file"
+  std::string gpu_source;      // origin of the GPU facts: "nvml", "cuda", "none" or "file"
+  std::string cpu_source;      // origin of the CPU facts: "proc" or "file"
 
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };

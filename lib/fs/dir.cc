@@ -205,7 +205,7 @@ absl::Status Dir::Remove(std::string_view path) const {
   if (::unlinkat(parent.fd(), parent.name(), 0) == 0 || errno == ENOENT) {
     return absl::OkStatus();
   }
-  // For a directory Linux returns EISDIR, POSIX specifies EPERM.
+  // The name may be a directory: Linux then returns EISDIR, POSIX specifies EPERM.
   if ((errno == EISDIR || errno == EPERM) &&
       (::unlinkat(parent.fd(), parent.name(), AT_REMOVEDIR) == 0 || errno == ENOENT)) {
     return absl::OkStatus();

@@ -38,8 +38,8 @@ std::string_view FolderOf(std::string_view path) {
   return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
 }
 
-// Calls `make` with successive temporary names until one did not exist before, and returns that
-// name.
+// Calls `make` with successive temporary names while it returns ALREADY_EXISTS. Returns the name
+// that it created.
 template <typename Make>
 absl::StatusOr<std::string> CreateTemporary(std::string_view path, const Make& make) {
   for (int number = 0; number < kNamesMax; ++number) {

@@ -20,9 +20,9 @@ absl::StatusOr<bool> TryLock(const Fd& file);
 // locks only on such files.
 absl::StatusOr<std::optional<Fd>> TryLock(const Dir& dir, std::string_view path);
 
-// Arguments of Lock(), which opens or creates `path` and waits for its lock. CANCELLED after
-// `stop`, DEADLINE_EXCEEDED after `timeout`. The file is never removed: otherwise two processes
-// could hold the lock.
+// Arguments of Lock(), which opens or creates `path` and waits for its lock. Errors: CANCELLED
+// after `stop`, DEADLINE_EXCEEDED after `timeout`. Never remove the file: two processes could then
+// hold the lock, one of the removed file and one of the new file.
 struct LockWait {
   const Clock& clock;
   Duration timeout{30'000};

@@ -16,8 +16,8 @@
 namespace cachewarm::fs {
 namespace {
 
-// Number of retries. The kernel returns EAGAIN if any rename in the system raced with the path
-// walk.
+// Number of retries after EAGAIN, which the kernel returns if any rename in the system happened
+// during the path walk.
 constexpr int kRaceRetries = 128;
 
 constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;

@@ -157,8 +157,8 @@ class Remover {
       return absl::FailedPreconditionError(
           fmt::format("{}: another file system is mounted there; unmount it first", path));
     }
-    // Makes the directory writable. Needed only by an unprivileged owner of a 0555 directory. If it
-    // fails, unlinkat reports why.
+    // Make the directory writable, which an unprivileged owner of a 0555 directory needs. Ignore an
+    // error: unlinkat will report the reason.
     static_cast<void>(::fchmod(child.get(), 0700));
     CW_RETURN_IF_ERROR(Directory(child.get(), path, depth + 1));
     if (::unlinkat(fd, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {

@@ -34,7 +34,7 @@ class Probe {
   Probe& operator=(const Probe&) = delete;
   virtual ~Probe() = default;
 
-  // Returns the devices of this machine: none if there is no driver, or a driver without devices.
+  // Returns the devices of this machine; an empty list if there is no driver or it has no device.
   // UNAVAILABLE if a driver exists but does not answer (being installed, GPU lost): retry.
   virtual absl::StatusOr<Devices> Run() = 0;
 };

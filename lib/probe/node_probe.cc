@@ -16,8 +16,8 @@ using fingerprint::NodeFacts;
 constexpr size_t kFactsMax = 64U << 10U;
 constexpr size_t kCpuMax = 16U << 20U;
 
-// Returns the content of a file; INVALID_ARGUMENT if it is longer than `bytes_max`. Reads until the
-// end instead of asking for the size, because files of /proc report none.
+// Returns the content of a file; INVALID_ARGUMENT if it is longer than `bytes_max`. Does not use
+// the size of the file, because files of /proc report a size of 0.
 absl::StatusOr<std::string> ReadWhole(const std::string& path, size_t bytes_max) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {

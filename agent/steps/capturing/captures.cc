@@ -16,8 +16,8 @@
 namespace cachewarm::agent {
 namespace {
 
-// Number of retries before the state becomes Failed. These retries take about seven seconds
-// together.
+// Number of retries before the state becomes Failed. With backoff they take about seven seconds in
+// all.
 constexpr int kSilentRetries = 3;
 
 // Returns true if a retry may succeed; all other errors need a repair by an administrator.
@@ -144,8 +144,8 @@ std::string Captures::FindGeneration(const CaptureOrder& order) const {
 
 std::string Captures::MostUsed(const std::vector<std::string>& generations,
                                const CaptureOrder& order) const {
-  // Choose the tree with the most used files. If events were lost, the counts may be equal; then
-  // choose the tree with the newest mtime.
+  // Choose the tree with the most used files. If the counts are equal, for example because events
+  // were lost, choose the tree with the newest mtime.
   std::pair<size_t, int64_t> most{0, -1};
   std::string best;
   for (const std::string& generation : generations) {

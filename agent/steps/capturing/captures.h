@@ -48,7 +48,7 @@ class Captures {
     FailureState failure;
     bool running = false;
     bool done = false;
-    int changed = 0;  // how often the tree changed while it was packed
+    int changed = 0;  // number of times that the tree changed while it was packed
     MonoTime settled_at{};
   };
   struct Ended {

@@ -23,7 +23,7 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr mode_t kStagingMode = 0700;
-// Block size of the file system; a file occupies whole blocks.
+// Assumed block size of the file system. A file occupies whole blocks.
 constexpr int64_t kBlockBytes = 4096;
 // Space that a fetch leaves free on the disk, so that caches do not cause kubelet to evict pods.
 constexpr int64_t kReserveBytes = int64_t{64} << 20;

@@ -81,8 +81,8 @@ std::map<std::string, Mount> Scrub::ActiveTrees(const Inventory& inventory) cons
   std::map<std::string, Mount> active;
   for (const auto& [mount, link] : inventory.links) {
     const auto tree = inventory.generations.find(link.generation);
-    // Skip a tree without digests: it is cold or has lost its record, so there is nothing to
-    // compare it with.
+    // Skip a tree without digests: it is cold, or its record was lost, so the bundles to compare it
+    // with are unknown.
     if (tree != inventory.generations.end() && !tree->second.digests.empty() &&
         !inventory.damaged.contains(link.generation) && !to_write_.contains(link.generation)) {
       active.emplace(link.generation, mount);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JIT cache of the CUDA driver. Its format is private, its files are updated in place, and other
-// driver versions ignore them.
+// JIT cache of the CUDA driver. Its format is private, so every file is allowed. The driver updates
+// the files in place, and ignores files of other driver versions.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

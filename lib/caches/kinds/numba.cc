@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numba writes an index (.nbi) and code (.nbc) for each function and renames them into place. Its
 // key contains the host CPU. Some versions compare the mtime of the Python source, which the index
-// stores. No version reads the mtimes of the cache files, so bundles do not keep them.
+// stores. No version reads the mtime of the index file, so bundles do not keep it.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

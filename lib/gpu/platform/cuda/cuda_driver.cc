@@ -74,13 +74,13 @@ absl::StatusOr<std::optional<Devices>> QueryCudaDriver(const std::string& librar
   }
   CudaDriver cuda;
   if (!cuda.Load(library)) {
-    return absl::UnavailableError(fmt::format(
-        "{} is not usable as the CUDA driver: it lacks required functions", library_name));
+    return absl::UnavailableError(
+        fmt::format("{} lacks functions of the CUDA driver; install a newer driver", library_name));
   }
   Devices out{.devices = {}, .driver_version = {}, .source = "cuda"};
   if (const CUresult code = cuda.init(0); code != CUDA_SUCCESS) {
-    // A stub library in a container image, or a driver without devices: in both cases there is no
-    // GPU.
+    // No GPU: the library is a stub in a container image, does not match the kernel's driver, or
+    // the driver has no device.
     const bool none = code == CUDA_ERROR_NO_DEVICE || code == CUDA_ERROR_STUB_LIBRARY ||
                       code == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
     return none ? absl::StatusOr<std::optional<Devices>>(std::nullopt) : cuda.Error("start", code);

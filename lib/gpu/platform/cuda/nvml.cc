@@ -149,7 +149,7 @@ absl::StatusOr<std::optional<Devices>> QueryNvml(const std::string& library_name
   }
   if (!nvml.Load(library)) {
     return absl::UnavailableError(
-        fmt::format("{} is not usable as NVML: it lacks required functions", library_name));
+        fmt::format("{} lacks functions of NVML; install a newer driver", library_name));
   }
   if (const nvmlReturn_t code = nvml.init(); code != NVML_SUCCESS) {
     // No GPU: a container image may contain the library on a machine without a driver.

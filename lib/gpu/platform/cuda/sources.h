@@ -11,8 +11,8 @@
 // For use inside lib/gpu only. Each function opens its library, queries it and closes it.
 namespace cachewarm::gpu {
 
-// Return the devices and the driver version; nullopt if this machine lacks `library` or a driver.
-// UNAVAILABLE if the driver does not answer.
+// Return the devices, with NVML also the driver version. Return nullopt if this machine lacks
+// `library` or a driver, and UNAVAILABLE if the driver does not answer.
 absl::StatusOr<std::optional<Devices>> QueryNvml(const std::string& library);
 absl::StatusOr<std::optional<Devices>> QueryCudaDriver(const std::string& library);
 
