@@ -29,13 +29,11 @@ def _namespace(cluster: Cluster, title: str):
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-")
     name = f"{slug}-{uuid.uuid4().hex[:5]}"
     client: Kubectl = cluster.kubectl().within(name)
-    client.run("create", "namespace", name)
+    client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     wait_for("default ServiceAccount", lambda: client.get("serviceaccount", "default"), 30)
     yield client
-    client.run("delete", "namespace", name, "--wait=false")
-    client.run(
-        "delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false", check=False
-    )
+    client.delete("namespace", name, "--wait=false")
+    client.delete_all_pods()
     wait_for("the test's pods are gone", lambda: not client.list("pods"), 60, client)
 
 

@@ -49,6 +49,12 @@ def golden(name: str) -> dict:
 
 def refusal(client: Kubectl, thing: dict, *flags: str) -> str:
     """Returns why the API server refuses to create `thing`, or "". Creates nothing."""
+    if not flags:
+        try:
+            client.create(thing, "--dry-run=server")
+        except KubectlError as error:
+            return str(error)
+        return ""
     words = ("create", "--dry-run=server", "-f", "-", *flags)
     return answer(client, *words, given=thing)
 

@@ -9,17 +9,38 @@ from contextlib import contextmanager
 
 from . import reader
 
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_DRY_RUN = "--dry-run=server"
+_OF_STATUS = "--subresource=status"
+
 
 class KubectlError(Exception):
     pass
+
+
+class ExistsError(KubectlError):
+    """There is an object of that name already."""
 
 
 @contextmanager
 def _as_kubectl_fails() -> Iterator[None]:
     try:
         yield
+    except reader.ExistsError as error:
+        raise ExistsError(str(error)) from error
     except reader.ReadError as error:
         raise KubectlError(str(error)) from error
+
+
+def _as_applied(thing: dict, namespace: str) -> dict:
+    """With the annotation from which `kubectl apply` later knows which fields it has set."""
+    metadata = {"namespace": namespace, **thing["metadata"]}
+    if reader.is_of_the_cluster(thing):
+        del metadata["namespace"]
+    notes = metadata.get("annotations", {})
+    given = json.dumps({**thing, "metadata": {"annotations": {}, **metadata}})
+    metadata["annotations"] = {**notes, _LAST_APPLIED: given}
+    return {**thing, "metadata": metadata}
 
 
 class Kubectl:
@@ -48,11 +69,33 @@ class Kubectl:
         return done.stdout
 
     def apply(self, *objects: dict, server_side=False) -> None:
+        """As `kubectl apply`, which is started only where something is there already."""
+        found = None if server_side else self._client()
+        if found and all(map(reader.knows_kind_of, objects)):
+            objects = self._create_new(found, objects)
+        if objects:
+            self._apply(objects, server_side)
+
+    def _create_new(self, client: "reader.Reader", objects: tuple[dict, ...]) -> tuple[dict, ...]:
+        """Creates objects up to the first that exists; returns that one and those after it."""
+        for number, thing in enumerate(objects):
+            try:
+                with _as_kubectl_fails():
+                    client.create(self.namespace, _as_applied(thing, self.namespace), False)
+            except ExistsError:
+                return objects[number:]
+        return ()
+
+    def _apply(self, objects: tuple[dict, ...], server_side: bool) -> None:
         content = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
         flags = ["--server-side", "--force-conflicts"] if server_side else []
         self.run("apply", *flags, "-f", "-", text_in=content)
 
     def create(self, thing: dict, *flags: str) -> dict:
+        found = self._client() if reader.knows_kind_of(thing) and {*flags} <= {_DRY_RUN} else None
+        if found:
+            with _as_kubectl_fails():
+                return found.create(self.namespace, thing, _DRY_RUN in flags)
         return json.loads(
             self.run("create", "-f", "-", "-o", "json", *flags, text_in=json.dumps(thing))
         )
@@ -74,28 +117,65 @@ class Kubectl:
         return json.loads(self.run("get", kind, "-o", "json", *flags))["items"]
 
     def _reader(self, kind: str) -> "reader.Reader | None":
-        """None where only kubectl itself can read: as somebody else, by another configuration."""
+        """None where only kubectl itself knows the kind."""
+        return self._client() if reader.knows(kind) else None
+
+    def _client(self) -> "reader.Reader | None":
+        """None where only kubectl itself has the identity: by another configuration, for example.
+        """
         flags = self._base[1:]
-        plain = len(flags) == 1 and flags[0].startswith("--kubeconfig=") and reader.knows(kind)
-        path = flags[0].removeprefix("--kubeconfig=") if plain else ""
-        return reader.of(path) if path.endswith("/admin.kubeconfig") else None
+        path = flags[0].removeprefix("--kubeconfig=") if flags else ""
+        user = flags[1].removeprefix("--as=") if len(flags) == 2 else ""
+        plain = len(flags) == 1 or (len(flags) == 2 and flags[1].startswith("--as="))
+        return reader.of(path, user) if plain and path.endswith("/admin.kubeconfig") else None
 
     def patch(self, kind: str, name: str, patch: object, *flags: str) -> None:
+        found = self._reader(kind) if {*flags} <= {_OF_STATUS} else None
+        if found:
+            with _as_kubectl_fails():
+                target = reader.Target(kind, self.namespace, name)
+                found.patch(target, patch, "status" if flags else "")
+            return
         style = "json" if isinstance(patch, list) else "merge"
         self.run("patch", kind, name, f"--type={style}", *flags, "-p", json.dumps(patch))
 
     def delete(self, kind: str, name: str, *flags: str) -> None:
+        if found := self._reader(kind) if {*flags} == {"--wait=false"} else None:
+            with _as_kubectl_fails():
+                found.delete(reader.Target(kind, self.namespace, name), None)
+            return
         self.run("delete", kind, name, "--ignore-not-found", *flags)
+
+    def delete_all_pods(self) -> None:
+        """Without a grace period. Returns before they are gone."""
+        with _as_kubectl_fails():
+            self._client().delete_all("pod", self.namespace)
 
     def kill_pod(self, name: str) -> None:
         """Gone at once, without a grace period."""
-        self.delete("pod", name, "--grace-period=0", "--force", "--wait=false")
+        found = self._client()
+        if not found:
+            self.delete("pod", name, "--grace-period=0", "--force", "--wait=false")
+            return
+        with _as_kubectl_fails():
+            found.delete(reader.Target("pod", self.namespace, name), 0)
 
     def scale(self, kind: str, name: str, replicas: int) -> None:
-        self.run("scale", kind, name, f"--replicas={replicas}")
+        found = self._reader(kind)
+        if not found:
+            self.run("scale", kind, name, f"--replicas={replicas}")
+            return
+        with _as_kubectl_fails():
+            target = reader.Target(kind, self.namespace, name)
+            found.patch(target, {"spec": {"replicas": replicas}}, "scale")
 
     def logs(self, pod: str, *flags: str) -> str:
-        return self.run("logs", pod, *flags, check=False)
+        """ "" while there is none."""
+        found = None if flags or "/" in pod else self._client()
+        if not found:
+            return self.run("logs", pod, *flags, check=False)
+        with _as_kubectl_fails():
+            return found.logs(self.namespace, pod)
 
     def start(self, *words: str, **how: object) -> subprocess.Popen:
         """Goes on in the background; the caller ends it. `how` is for Popen."""

@@ -10,6 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 CONTAINER = "server"
+# The program of a "medium" model: the first three of the seven blocks of "large", five layers each.
+_MEDIUM = """
+import sys
+sys.path.insert(0, "/opt/model")
+import model_server
+build = model_server.build_model
+model_server.build_model = lambda torch, size: build(torch, size)[:15]
+model_server.main()
+"""
 FACTS_DIRECTORY = "/etc/cachewarm-test"  # another directory on every node
 PORT = 8080
 
@@ -25,7 +34,7 @@ class ModelServer:
 
     name: str = "model"
     replicas: int = 1
-    size: str = "small"
+    size: str = "small"  # or "medium", "large"
     revision: int = 1
     env: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
@@ -47,7 +56,9 @@ class ModelServer:
         return {**self.selector, **self.labels}
 
     def container(self) -> dict:
-        settings = {"HOME": "/tmp", "OMP_NUM_THREADS": "2", "MODEL_SIZE": self.size, **self.env}
+        built = "large" if self.size == "medium" else self.size
+        settings = {"HOME": "/tmp", "OMP_NUM_THREADS": "2", "MODEL_SIZE": built, **self.env}
+        program = ["-c", _MEDIUM] if self.size == "medium" else ["/opt/model/model_server.py"]
         mounts = [
             ("usr", "/usr", True),
             ("torch", torch_directory(), True),
@@ -58,7 +69,7 @@ class ModelServer:
             "name": CONTAINER,
             "image": self.image,
             "imagePullPolicy": "IfNotPresent",
-            "command": [f"{torch_directory()}/bin/python", "/opt/model/model_server.py"],
+            "command": [f"{torch_directory()}/bin/python", *program],
             "env": [{"name": name, "value": value} for name, value in settings.items()],
             "ports": [{"containerPort": PORT}],
             "readinessProbe": {"httpGet": {"path": "/readyz", "port": PORT}, "periodSeconds": 1},

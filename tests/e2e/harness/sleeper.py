@@ -13,6 +13,15 @@ def _probe_seldom_once_it_is_ready(container: dict) -> None:
         container["readinessProbe"] = {**probe, "periodSeconds": 10}
 
 
+def apart(selector: dict[str, str]) -> dict:
+    """A podAntiAffinity that gives each of the selected pods a node of its own."""
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": selector},
+    }
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
 @dataclass
 class Sleeper:
     """One busybox container; fresh objects from every call."""
@@ -20,6 +29,7 @@ class Sleeper:
     name: str
     replicas: int = 1
     nodes: tuple[str, ...] = ()
+    one_per_node: bool = False
     script: str = "exec sleep 3600"
     container: dict = field(default_factory=dict)  # merged over the container, last
     spec: dict = field(default_factory=dict)  # merged over the pod spec, last
@@ -49,6 +59,8 @@ class Sleeper:
             spec["affinity"] = {
                 "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
             }
+        if self.one_per_node:
+            spec.setdefault("affinity", {})["podAntiAffinity"] = apart(self.selector)
         spec["tolerations"] = [{"key": key, "operator": "Exists"} for key in self.tolerate]
         return {**spec, **self.spec}
 

@@ -5,11 +5,11 @@ without the cache."""
 import pytest
 from harness import pods
 from harness.cluster import Cluster
+from harness.compiler import CACHE, assert_cold, compiler
 from harness.kubectl import Kubectl
-from harness.model_server import ModelServer
 from harness.product import Product, configuration
 from harness.refusing_registry import WORDS, refusing_registry
-from harness.steps import accept, assert_cold
+from harness.steps import accept
 from harness.waiting import wait_for
 from harness.warmup import Warmup, injected, start_note, wait_event, warmup_for
 
@@ -226,13 +226,13 @@ def test_node_with_read_only_root_gets_no_injected_pod(
 def test_store_error_is_reported_and_pods_start_cold(
     kubectl: Kubectl, product: Product
 ):
-    server = ModelServer(name="refused", nodes=("node-a",))
+    server = compiler("refused", ("node-a",))
     with refusing_registry() as address:
         try:
             product.install(
                 configuration(f"oci://{address}/cachewarm", registry={"insecure": [address]})
             )
-            warmup = accept(kubectl, server)
+            warmup = accept(kubectl, server, caches=[CACHE])
             kubectl.scale("deployment", server.name, 1)
             (pod,) = pods.wait_ready(kubectl, server.name, 1, 240)
             assert_cold(kubectl, pod)

@@ -7,20 +7,27 @@ from datetime import datetime
 import pytest
 from harness import pods
 from harness.cluster import Cluster
+from harness.compiler import BUNDLE_BYTES, CACHE, assert_cold, assert_hit, assert_warm, compiler
 from harness.kubectl import Kubectl
-from harness.model_server import ModelServer
 from harness.product import Product
-from harness.steps import accept, add_pod, assert_cold, assert_hit, until_released
+from harness.sleeper import Sleeper
+from harness.steps import accept, add_pod, until_released
 from harness.waiting import wait_for
 from harness.warmup import Warmup, gated, injected, released, wait_event
 
+NODES = ("node-a", "node-b")
 # A bundle of 54 kB takes a minute; what a publish needs of answers, a few seconds.
 SLOW = "1000"
 
 
-def publish_slowly(kubectl: Kubectl, cluster: Cluster, server: ModelServer, hold: int) -> Warmup:
+def server_of(name: str) -> Sleeper:
+    return compiler(name, NODES, size=BUNDLE_BYTES)
+
+
+def publish_slowly(kubectl: Kubectl, cluster: Cluster, server: Sleeper, hold: int) -> Warmup:
     """One pod of `server` has compiled, its bundle is published, and the nodes fetch it at SLOW."""
-    warmup = accept(kubectl, server, gate={"mode": "Hold", "maxHoldSeconds": hold})
+    gate = {"mode": "Hold", "maxHoldSeconds": hold}
+    warmup = accept(kubectl, server, gate=gate, caches=[CACHE])
     cluster.verb("registry-throttle", SLOW)
     kubectl.scale("deployment", server.name, 1)
     pods.wait_ready(kubectl, server.name, 1, 180)
@@ -41,7 +48,7 @@ def scheduled(pod: dict) -> str:
 class TestWhileTheNodesFetch:
     """One Deployment, from its first pod to a warm revision."""
 
-    SERVER = ModelServer(name="fetching", nodes=("node-a", "node-b"))
+    SERVER = server_of("fetching")
 
     @pytest.fixture
     def warmup(self, shared: Kubectl, product: Product) -> Warmup:
@@ -82,7 +89,7 @@ class TestWhileTheNodesFetch:
             product.scale_operator(0)
             pod = add_pod(shared, self.SERVER.name)
             assert injected(pod) and not gated(pod)
-            assert_hit(shared, pod)
+            assert_warm(shared, pod)
         finally:
             product.scale_operator(2)
 
@@ -90,7 +97,7 @@ class TestWhileTheNodesFetch:
 def test_new_leader_releases_a_held_pod(
     kubectl: Kubectl, cluster: Cluster, product: Product
 ):
-    server = ModelServer(name="orphaned", nodes=("node-a", "node-b"))
+    server = server_of("orphaned")
     publish_slowly(kubectl, cluster, server, hold=900)
     pod = add_pod(kubectl, server.name)
     assert gated(pod)
@@ -106,7 +113,7 @@ def test_new_leader_releases_a_held_pod(
 def test_pod_starts_cold_at_its_deadline_while_the_store_is_off(
     kubectl: Kubectl, cluster: Cluster, product: Product
 ):
-    server = ModelServer(name="off", nodes=("node-a", "node-b"))
+    server = server_of("off")
     hold = 15
     publish_slowly(kubectl, cluster, server, hold=hold)
     cluster.verb("registry-down")

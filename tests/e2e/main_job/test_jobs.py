@@ -4,15 +4,15 @@
 import pytest
 from harness import pods
 from harness.cluster import NODES, Cluster
+from harness.compiler import CACHE, PORT, assert_hit, compiler
 from harness.kubectl import Kubectl
-from harness.model_server import PORT, ModelServer
 from harness.product import H100, Product
-from harness.steps import assert_hit
 from harness.waiting import wait_for
 from harness.warmup import Warmup, make_warmup, warmup_for
 
-ASLEEP = ModelServer(name="asleep", one_per_node=True)
-BARE = ModelServer(name="bare")
+ASLEEP = compiler("asleep")
+ASLEEP.one_per_node = True
+BARE = compiler("bare")
 
 
 def service(name: str, selector: dict[str, str]) -> dict:
@@ -48,7 +48,7 @@ def test_jobs_without_traffic_warm_a_workload_without_replicas(
     deployment = ASLEEP.deployment()
     deployment["spec"]["replicas"] = 0
     everything = service("everything", ASLEEP.selector)
-    shared.apply(deployment, everything, warmup_for(deployment))
+    shared.apply(deployment, everything, warmup_for(deployment, caches=[CACHE]))
     seen: set[str] = set()
 
     def warm() -> bool:
@@ -77,7 +77,8 @@ def test_every_pod_hits_after_scale_up(shared: Kubectl, asleep: Warmup):
 
 
 def test_bare_template_is_warmed_before_its_first_pod(shared: Kubectl, bare: Warmup):
-    shared.apply(make_warmup(BARE.name, template=BARE.template(), compile={"settleSeconds": 2}))
+    settings = {"caches": [CACHE], "compile": {"settleSeconds": 2}}
+    shared.apply(make_warmup(BARE.name, template=BARE.template(), **settings))
     bare.wait_warm(300)
     assert sorted(bundle["gpuType"] for bundle in bare.bundles) == ["cpu", H100]
     shared.apply(BARE.pod("on-its-own"))

@@ -8,21 +8,20 @@ import threading
 from harness import pods
 from harness.availability import Watched
 from harness.cluster import NODES, Cluster
+from harness.compiler import CACHE, IMAGE, assert_warm, compiler
 from harness.kubectl import Kubectl, KubectlError
-from harness.model_server import CONTAINER, ModelServer
 from harness.product import LEASE, Product
-from harness.steps import accept, assert_hit, replace, until_ready
+from harness.steps import accept, replace
 from harness.storm import Storm, seed_of_the_day
 from harness.waiting import holds_for, wait_for
 from harness.warmup import Warmup, events
 
 KILLS = int(os.environ.get("KILLS", "20"))
-SERVER = ModelServer(
-    name="battered",
-    replicas=3,
-    one_per_node=True,
-    strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-)
+REPLICAS = len(NODES)
+# A compile that is long enough for kills in the middle of it.
+SERVER = compiler("battered", seconds=15)
+SERVER.one_per_node = True
+SERVER.strategy = {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
 SEED = int(os.environ.get("KILL_SEED") or seed_of_the_day())
 
 
@@ -57,7 +56,7 @@ class BuilderLog:
 
 
 def settle(kubectl: Kubectl, warmup: Warmup, bundles: int) -> list[dict]:
-    running = pods.wait_ready(kubectl, SERVER.name, SERVER.replicas, 400)
+    running = pods.wait_ready(kubectl, SERVER.name, REPLICAS, 400)
     warmup.wait_bundles(bundles, 300)
     warmup.wait_warm(300)
     return running
@@ -73,22 +72,23 @@ def failures(kubectl: Kubectl) -> list[str]:
     ]
 
 
-def roll_to(kubectl: Kubectl, revision: int) -> None:
-    image = ModelServer(revision=revision).image
-    kubectl.run("set", "image", f"deployment/{SERVER.name}", f"{CONTAINER}={image}")
+def roll(kubectl: Kubectl, cluster: Cluster) -> None:
+    image = cluster.another_tag(IMAGE, "next")
+    kubectl.run("set", "image", f"deployment/{SERVER.name}", f"server={image}")
 
 
 def test_warmup_converges_while_all_programs_are_killed(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     print(f"KILL_SEED={SEED}")
-    warmup = accept(kubectl, SERVER, gate={"mode": "Hold", "maxHoldSeconds": 900})
+    gate = {"mode": "Hold", "maxHoldSeconds": 900}
+    warmup = accept(kubectl, SERVER, gate=gate, caches=[CACHE])
     with BuilderLog(warmup) as log, Storm(product, KILLS, SEED) as storm:
-        kubectl.scale("deployment", SERVER.name, SERVER.replicas)
+        kubectl.scale("deployment", SERVER.name, REPLICAS)
         settle(kubectl, warmup, bundles=2)
 
         cluster.verb("registry-down")
-        roll_to(kubectl, 2)
+        roll(kubectl, cluster)
         holds_for("nothing fails", lambda: not failures(kubectl), 30)
         cluster.verb("registry-up")
         rolled = f"deployment/{SERVER.name}"
@@ -101,11 +101,11 @@ def test_warmup_converges_while_all_programs_are_killed(
         while not storm.over:
             target = NODES[node % len(NODES)]
             (old,) = (p for p in pods.of(kubectl, SERVER.name) if pods.node(p) == target)
-            assert_hit(kubectl, replace(kubectl, old))
+            assert_warm(kubectl, replace(kubectl, old))
             node += 1
         product.wait_ready()
         for pod in settle(kubectl, warmup, bundles=4):
-            assert_hit(kubectl, until_ready(kubectl, pod))
+            assert_warm(kubectl, pod)
 
     assert storm.operators_killed == storm.agents_killed == KILLS
     builders_per_key: dict[str, set[str]] = {}

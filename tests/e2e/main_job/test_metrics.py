@@ -18,7 +18,7 @@ def test_metrics_match_one_cold_and_five_warm_starts(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     server = ModelServer(
-        name="measured", size="large", nodes=("node-a", "node-b"), one_per_node=True
+        name="measured", size="medium", nodes=("node-a", "node-b"), one_per_node=True
     )
     warmup = accept(kubectl, server, gate={"mode": "Never"})
     cluster.verb("registry-throttle", "1000")  # so that the second node does not get it in time
@@ -36,7 +36,12 @@ def test_metrics_match_one_cold_and_five_warm_starts(
         pod = replace(kubectl, pods.of(kubectl, server.name)[0])
         warms.append(assert_hit(kubectl, pod))
         warmup.wait_counted({"builder": 1, "cold": 1, "hit": number + 1})
-        note = start_note(kubectl.get("pod", pods.name(pod)))
+        note = wait_for(
+            f"{pods.name(pod)} says how it started",
+            lambda name=pods.name(pod): start_note(kubectl.get("pod", name)),
+            60,
+            kubectl,
+        )
         assert note["result"] == "hit" and note["savedSeconds"] > 0
 
     def scraped() -> list[metrics.Sample]:

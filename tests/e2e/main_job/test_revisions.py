@@ -5,19 +5,17 @@ builds nothing. The tests build on one another."""
 import pytest
 from harness import pods
 from harness.cluster import Cluster
+from harness.compiler import CACHE, IMAGE, assert_warm, compiler
 from harness.kubectl import Kubectl
-from harness.model_server import CONTAINER, ModelServer
 from harness.product import Product
-from harness.steps import assert_hit, until_ready, warm_up
+from harness.steps import warm_up
 from harness.waiting import wait_for
 from harness.warmup import Warmup
 
-SERVER = ModelServer(
-    name="rolling",
-    nodes=("node-a", "node-b"),
-    strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-)
-IMAGES = {revision: ModelServer(revision=revision).image for revision in (1, 2)}
+SERVER = compiler("rolling", ("node-a", "node-b"))
+SERVER.strategy = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+CONTAINER = "server"
+IMAGES = {1: IMAGE, 2: "localhost/busybox:next"}
 
 
 @pytest.fixture
@@ -53,9 +51,11 @@ def restart_container(kubectl: Kubectl, cluster: Cluster, pod: dict) -> dict:
 def test_pods_of_both_revisions_hit_during_a_rollout(
     shared: Kubectl, product: Product, cluster: Cluster
 ):
-    warmup = warm_up(shared, SERVER, gate={"mode": "Hold", "maxHoldSeconds": 600})
+    gate = {"mode": "Hold", "maxHoldSeconds": 600}
+    warmup = warm_up(shared, SERVER, gate=gate, caches=[CACHE])
     shared.scale("deployment", SERVER.name, 2)
     settled(shared)
+    cluster.another_tag(IMAGE, "next")
     shared.run("set", "image", f"deployment/{SERVER.name}", f"{CONTAINER}={IMAGES[2]}")
 
     def first_of_the_new() -> dict | None:
@@ -63,14 +63,14 @@ def test_pods_of_both_revisions_hit_during_a_rollout(
 
     first = wait_for("a pod of the new revision", first_of_the_new, 60, shared)
     shared.run("rollout", "pause", f"deployment/{SERVER.name}")
-    assert_hit(shared, first)
+    assert_warm(shared, first)
     old = [pod for pod in pods.of(shared, SERVER.name) if image(pod) == IMAGES[1]]
     assert old, "the rollout was paused too late"
-    assert_hit(shared, restart_container(shared, cluster, old[0]))
+    assert_warm(shared, restart_container(shared, cluster, old[0]))
     roll(shared, "rollout", "resume", f"deployment/{SERVER.name}")
     for pod in settled(shared):
         assert image(pod) == IMAGES[2]
-        assert_hit(shared, pod)
+        assert_warm(shared, pod)
     # The new image has a key of its own, and a bundle that started from the last one.
     warmup.wait_bundles(2)
     warmup.wait_warm()
@@ -88,7 +88,7 @@ def test_change_of_args_and_env_triggers_no_build(shared: Kubectl, warmup: Warmu
     shared.patch("deployment", SERVER.name, patch, "--type=strategic")
     roll(shared, "get", "deployment", SERVER.name)
     for pod in settled(shared):
-        assert_hit(shared, pod)
+        assert_warm(shared, pod)
     assert warmup.builders == before["builders"]
     digests = [bundle["digest"] for bundle in warmup.bundles]
     assert digests == [bundle["digest"] for bundle in before["bundles"]]
@@ -99,5 +99,5 @@ def test_rollback_hits_at_once(shared: Kubectl, warmup: Warmup):
     roll(shared, "rollout", "undo", f"deployment/{SERVER.name}", "--to-revision=1")
     for pod in settled(shared):
         assert image(pod) == IMAGES[1]
-        assert_hit(shared, until_ready(shared, pod))
+        assert_warm(shared, pod)
     assert warmup.builders == before["builders"]

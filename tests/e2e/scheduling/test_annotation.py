@@ -8,6 +8,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from harness import pods
 from harness.cluster import Cluster
+from harness.compiler import compiler, trainer
+from harness.compiler import assert_hit as assert_counted_as_hit
 from harness.kubectl import Kubectl
 from harness.model_server import ModelServer
 from harness.product import Product
@@ -94,7 +96,8 @@ def wait_invalid(kubectl: Kubectl, name: str, reason: str, words: str) -> None:
 
 
 class TestAnnotatedDeployment:
-    """One that runs already when it is annotated."""
+    """One that runs already when it is annotated. Its engine is torch: the annotation alone names
+    no cache, so every preset is set."""
 
     SERVER = ModelServer(name="llama", nodes=("node-a", "node-b"))
 
@@ -193,7 +196,7 @@ class TestAnnotatedDeployment:
     def test_warmup_of_another_owner_is_never_overwritten(self, shared: Kubectl, warmup: Warmup):
         shared.apply(make_warmup("taken", selector={"matchLabels": {"app": "other"}}))
         before = shared.get("cachewarmup", "taken")["spec"]
-        server = ModelServer(name="taken", replicas=0)
+        server = Sleeper(name="taken", replicas=0)
         shared.apply(asking(server.deployment(), warm="true"))
         wait_event(shared, "taken", "WarmupNameTaken")
         after = shared.get("cachewarmup", "taken")
@@ -246,7 +249,7 @@ def test_labelled_namespace_warms_workloads_that_request_an_accelerator(
     gpu = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
     things = []
     for name, device in (("gpu", gpu), ("plain", {}), ("out", gpu)):
-        thing = ModelServer(name=name, replicas=0).deployment()
+        thing = Sleeper(name=name, replicas=0).deployment()
         thing["spec"]["template"]["spec"]["containers"][0].update(device)
         things.append(thing)
     asking(things[2], warm="false")
@@ -264,9 +267,9 @@ def test_labelled_namespace_warms_later_pods_of_an_unknown_owner(
     cluster: Cluster, kubectl: Kubectl, product: Product
 ):
     def run(number: int) -> dict:
-        labels = {"volcano.sh/job-name": f"run-{number}"}
-        pod = ModelServer(name="train", labels=labels, nodes=("node-c",)).pod(f"run-{number}-0")
-        pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+        device = {"limits": {"nvidia.com/gpu": "1"}}
+        pod = compiler("train", ("node-c",), resources=device).pod(f"run-{number}-0")
+        pod["metadata"]["labels"]["volcano.sh/job-name"] = f"run-{number}"
         return pod
 
     def made() -> list[str]:
@@ -287,7 +290,7 @@ def test_labelled_namespace_warms_later_pods_of_an_unknown_owner(
         warmup.wait_bundles(1)
         for each in ("run-1-0", "run-2-0"):
             kubectl.kill_pod(each)
-        assert_hit(kubectl, kubectl.create(run(3)))
+        assert_counted_as_hit(kubectl, kubectl.create(run(3)))
         assert made() == [name]
         kubectl.run("label", "namespace", kubectl.namespace, "cachewarm.io/warm-")
         wait_for(
@@ -304,23 +307,26 @@ def test_labelled_namespace_warms_later_pods_of_an_unknown_owner(
         cluster.verb("fake-gpus", "node-c", "0")
 
 
-def stateful_set(server: ModelServer) -> dict:
-    thing = server.stateful_set()
-    thing["spec"]["replicas"] = 0
-    return thing
-
-
-def job(server: ModelServer) -> dict:
+def stateful_set() -> dict:
     """Without a pod until its warmup is there: the first would start cold."""
-    thing = server.job()
+    return compiler("nightly", ("node-a",)).stateful_set()
+
+
+def one_job() -> dict:
+    training = trainer("nightly", ("node-a",))
+    training.replicas = 1
+    return training.job()
+
+
+def job() -> dict:
+    thing = one_job()
     thing["spec"]["suspend"] = True
     return thing
 
 
-def cron_job(server: ModelServer) -> dict:
-    template = {"spec": server.job()["spec"]}
-    spec = {"schedule": "0 0 1 1 *", "jobTemplate": template}
-    return {**server.job(), "kind": "CronJob", "spec": spec}
+def cron_job() -> dict:
+    spec = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": one_job()["spec"]}}
+    return {**one_job(), "kind": "CronJob", "spec": spec}
 
 
 # The command that creates the first pod.
@@ -333,11 +339,10 @@ FIRST_POD = {
 
 @pytest.mark.parametrize("make", FIRST_POD)
 def test_annotated_kubernetes_workload_is_warmed(
-    kubectl: Kubectl, product: Product, make: Callable[[ModelServer], dict]
+    kubectl: Kubectl, product: Product, make: Callable[[], dict]
 ):
-    server = ModelServer(name="nightly", nodes=("node-a",))
     requested = {"settle_seconds": "2", "builder": "FirstPod"}
-    kubectl.apply(asking(make(server), warm="true", **requested))
+    kubectl.apply(asking(make(), warm="true", **requested))
     warmup = Warmup(kubectl, "nightly")
     wait_for("its warmup is made", lambda: warmup.read(), 30, kubectl)
     warmup.wait_injecting()
@@ -375,16 +380,17 @@ class TestThirdPartyKinds:
         )
         assert warmup.read()["spec"]["workloadRef"]["kind"] == thing["kind"]
         warmup.wait_injecting()
-        pod = ModelServer(name=name, labels=labels).pod(f"{name}-0")
+        pod = Sleeper(name=name).pod(f"{name}-0")
+        pod["metadata"]["labels"].update(labels)
         assert injected(kubectl.create(pod, "--dry-run=server"))
 
     def test_rollout_is_warmed(self, kubectl: Kubectl, product: Product):
-        deployment = ModelServer(name="canary", replicas=0).deployment()
+        deployment = Sleeper(name="canary", replicas=0).deployment()
         rollout = {**deployment, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
         self.follow(kubectl, rollout, {"rollouts-pod-template-hash": "abc"})
 
     def test_leader_worker_set_is_warmed(self, kubectl: Kubectl, product: Product):
-        template = ModelServer(name="big").template()
+        template = Sleeper(name="big").template()
         thing = {
             "apiVersion": "leaderworkerset.x-k8s.io/v1",
             "kind": "LeaderWorkerSet",

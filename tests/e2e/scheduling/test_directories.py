@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from harness import pods
+from harness import compiler, pods
 from harness.cluster import Cluster
 from harness.definitions import refusal
 from harness.kubectl import Kubectl
@@ -190,35 +190,37 @@ def test_reimaged_node_fetches_again(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     """Re-imaged: the Node object, its NodeCache and what that says are still those of before."""
-    server = ModelServer(name="reimaged", nodes=(USABLE, TRAPPED), one_per_node=True)
-    warmup = warm_up(kubectl, server)
+    server = compiler.compiler("reimaged", (USABLE, TRAPPED))
+    server.one_per_node = True
+    warmup = warm_up(kubectl, server, caches=[compiler.CACHE])
     kubectl.scale("deployment", server.name, 2)
     pods.wait_ready(kubectl, server.name, 2, 180)
     tree = f"{ROOT}/{kubectl.namespace}/{server.name}/{warmup.uid}/image/"
 
-    def native_files() -> bool:
-        return ".main.so" in cluster.in_node(TRAPPED, "sh", "-c", f"find -L {tree} || true")
+    def has_kernel() -> bool:
+        return "rank_0.cubin" in cluster.in_node(TRAPPED, "sh", "-c", f"find -L {tree} || true")
 
-    assert native_files()
+    assert has_kernel()
     cluster.verb("node-down", TRAPPED)
     cluster.remove_in_node(TRAPPED, ROOT)
     cluster.verb("node-up", TRAPPED)
     product.wait_ready()
-    wait_for("the bundle is on the new disk", native_files, 120, kubectl)
+    wait_for("the bundle is on the new disk", has_kernel, 120, kubectl)
     (old,) = (pod for pod in pods.of(kubectl, server.name) if pods.node(pod) == TRAPPED)
-    assert_hit(kubectl, replace(kubectl, old))
+    compiler.assert_hit(kubectl, replace(kubectl, old))
 
 
 def test_non_root_user_can_write_the_directory(
     kubectl: Kubectl, product: Product
 ):
+    """A real engine in the pod of a builder Job, and in the pods that read its bundle."""
     server = ModelServer(name="uid1000", run_as=1000, nodes=(USABLE, TRAPPED), one_per_node=True)
-    warmup = warm_up(kubectl, server)
-    builder = warmup.bundles[0]["builderPod"]
+    warmup = accept(kubectl, server, compile={"builder": "Job"})
+    warmup.wait_warm()
+    assert all(builder["job"] for builder in warmup.builders)
     kubectl.scale("deployment", server.name, 2)
-    running = pods.wait_ready(kubectl, server.name, 2, 180)
-    (other,) = (pod for pod in running if pods.name(pod) != builder)
-    assert_hit(kubectl, other)
+    for pod in pods.wait_ready(kubectl, server.name, 2, 180):
+        assert_hit(kubectl, pod)
 
 
 def powerless_writer() -> Sleeper:

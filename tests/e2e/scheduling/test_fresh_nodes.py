@@ -9,11 +9,12 @@ from datetime import datetime
 import pytest
 from harness import pods
 from harness.cluster import Cluster
+from harness.compiler import BUNDLE_BYTES, CACHE, assert_hit, compiler
 from harness.definitions import OPERATOR, answer, impersonating
 from harness.kubectl import Kubectl
-from harness.model_server import ModelServer
 from harness.product import Product, configuration
-from harness.steps import accept, add_pod, assert_hit, warm_up
+from harness.sleeper import Sleeper
+from harness.steps import accept, add_pod, warm_up
 from harness.waiting import wait_for
 from harness.warmup import Warmup, gated
 
@@ -23,6 +24,12 @@ FRESH = "node-d"
 ABANDONED = "node-e"
 # A bundle of 54 kB takes half a minute.
 SLOW = "2000"
+
+
+def one_per_node(name: str, *nodes: str) -> Sleeper:
+    server = compiler(name, nodes, size=BUNDLE_BYTES)
+    server.one_per_node = True
+    return server
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +62,12 @@ def seconds_since_ready(kubectl: Kubectl, name: str) -> float:
 
 
 class TestJoiningNode:
-    SERVER = ModelServer(name="joined", nodes=("node-a", FRESH), one_per_node=True)
+    SERVER = one_per_node("joined", "node-a", FRESH)
 
     def test_warm_node_loses_the_taint_and_its_first_pod_hits(
         self, shared: Kubectl, fetch_slots: Product, product: Product, cluster: Cluster
     ):
-        warmup = warm_up(shared, self.SERVER)
+        warmup = warm_up(shared, self.SERVER, caches=[CACHE])
         kind = f"{TAINT}:NoSchedule"
         cluster.verb("node-up", ABANDONED, "--taint", kind, "--taint", f"{FOREIGN}:NoSchedule")
         cluster.verb("node-up", FRESH, "--taint", kind)
@@ -101,7 +108,7 @@ class TestJoiningNode:
 
 
 class TestFetchSlots:
-    SERVER = ModelServer(name="turns", nodes=("node-a", "node-b", FRESH), one_per_node=True)
+    SERVER = one_per_node("turns", "node-a", "node-b", FRESH)
 
     def fetching(self, kubectl: Kubectl, uid: str) -> set[str]:
         """Nodes that were requested to fetch and have not answered."""
@@ -126,7 +133,7 @@ class TestFetchSlots:
         self, shared: Kubectl, fetch_slots: Product, product: Product, cluster: Cluster
     ):
         gate = {"mode": "Hold", "maxHoldSeconds": 600}
-        warmup = accept(shared, self.SERVER, gate=gate)
+        warmup = accept(shared, self.SERVER, gate=gate, caches=[CACHE])
         uid = warmup.uid
         shared.run("cordon", FRESH)
         shared.scale("deployment", self.SERVER.name, 1)
@@ -167,7 +174,7 @@ class TestNodeWithoutAgent:
     def test_node_without_agent_loses_only_the_startup_taint_after_a_minute(
         self, shared: Kubectl, fetch_slots: Product, cluster: Cluster
     ):
-        accept(shared, ModelServer(name="abandoned", nodes=("node-a", ABANDONED)))
+        accept(shared, Sleeper(name="abandoned", nodes=("node-a", ABANDONED)))
         kind = f"{TAINT}:NoSchedule"
         cluster.verb("node-up", ABANDONED, "--taint", kind, "--taint", f"{FOREIGN}:NoSchedule")
         wait_for("the taint is gone", lambda: TAINT not in taints(shared, ABANDONED), 90, shared)

@@ -4,11 +4,11 @@
 import pytest
 from harness import pods
 from harness.cluster import Cluster
+from harness.compiler import BUNDLE_BYTES, CACHE, assert_cold, assert_hit, compiler
 from harness.kubectl import Kubectl
-from harness.model_server import ModelServer
 from harness.product import Product
 from harness.sleeper import Sleeper
-from harness.steps import accept, add_pod, assert_cold, until_ready, until_released
+from harness.steps import accept, add_pod, until_ready, until_released
 from harness.waiting import wait_for
 from harness.warmup import (
     GATE,
@@ -21,37 +21,24 @@ from harness.warmup import (
     warmup_for,
 )
 
-# Bytes a second of what the registry sends; a bundle of the small model has about 54 kB, and so has
-# that of COMPILES, which takes as long on every machine. BESIDE it is there long before an image of
-# 1 MB.
+# Bytes a second of what the registry sends; a bundle has BUNDLE_BYTES. BESIDE it is there long
+# before an image of 1 MB.
 SOON = "12000"
 NEVER = "500"
 BESIDE = "100000"
-COMPILES = """
-if [ -f "$MY_CACHE/kernel" ]; then echo hit
-else
-  sleep 20
-  head -c 54000 /dev/urandom >"$MY_CACHE/new"
-  mv "$MY_CACHE/new" "$MY_CACHE/kernel"
-fi
-touch /tmp/ready
-exec sleep 3600
-"""
-CACHE = {"name": "mine", "env": "MY_CACHE", "path": "mine"}
 KUEUE = "kueue.x-k8s.io/admission"
 
 
 def published(
     kubectl: Kubectl,
     cluster: Cluster,
-    server: ModelServer | Sleeper,
+    server: Sleeper,
     rate: str,
-    caches: tuple[dict, ...] = (),
     **gate,
 ) -> Warmup:
     """One pod of `server` has compiled, its bundle is published, and the nodes begin to fetch it
     at `rate`."""
-    warmup = accept(kubectl, server, gate=gate, **({"caches": list(caches)} if caches else {}))
+    warmup = accept(kubectl, server, gate=gate, caches=[CACHE])
     cluster.verb("registry-throttle", rate)
     kubectl.scale("deployment", server.name, 1)
     pods.wait_ready(kubectl, server.name, 1, 180)
@@ -60,10 +47,8 @@ def published(
 
 
 def compiles(name: str, **container) -> Sleeper:
-    ready = {"exec": {"command": ["test", "-f", "/tmp/ready"]}, "periodSeconds": 1}
-    container["readinessProbe"] = ready
     nodes = ("node-a", "node-b")
-    return Sleeper(name=name, nodes=nodes, script=COMPILES, container=container)
+    return compiler(name, nodes, seconds=20, size=BUNDLE_BYTES, **container)
 
 
 def held_seconds(pod: dict) -> float:
@@ -74,7 +59,7 @@ def test_auto_mode_holds_a_pod_only_for_a_short_fetch(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     server = compiles("soon")
-    warmup = published(kubectl, cluster, server, SOON, (CACHE,), mode="Auto")
+    warmup = published(kubectl, cluster, server, SOON, mode="Auto")
     # Not over before the pod is there; a fetch that stands still is expected to be soon done too.
     cluster.verb("registry-throttle", "0")
     first = pods.of(kubectl, server.name)[0]
@@ -84,8 +69,7 @@ def test_auto_mode_holds_a_pod_only_for_a_short_fetch(
     cluster.verb("registry-throttle", "unlimited")
     free = until_released(kubectl, pod)
     assert released(free) == "ReleasedWarm"
-    until_ready(kubectl, pod)
-    assert kubectl.logs(pods.name(pod)).strip() == "hit"
+    assert_hit(kubectl, pod)
 
 
 def test_fetch_runs_beside_the_image_pull(
@@ -106,15 +90,15 @@ def test_fetch_runs_beside_the_image_pull(
     here = pods.node(kubectl.get("pod", pods.name(second)))
     assert not warmup.active_on(here), "the fetch had ended before the pull began"
     cluster.verb("registry-throttle", BESIDE)
-    ready = until_ready(kubectl, second)
-    assert kubectl.logs(pods.name(ready)).strip() == "hit"
+    assert_hit(kubectl, second)
+    ready = kubectl.get("pod", pods.name(second))
     assert injected(ready) and released(ready) == ""
 
 
 def test_auto_mode_does_not_wait_for_a_fetch_that_costs_more_than_it_saves(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
-    server = ModelServer(name="never", nodes=("node-a", "node-b"))
+    server = compiles("never")
     published(kubectl, cluster, server, NEVER, mode="Auto", maxHoldSeconds=900)
     pod = add_pod(kubectl, server.name)
     free = until_released(kubectl, pod)
@@ -129,7 +113,7 @@ def test_rollout_waits_once_and_not_per_pod(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     server = compiles("once")
-    published(kubectl, cluster, server, NEVER, (CACHE,), mode="Hold", maxHoldSeconds=15)
+    published(kubectl, cluster, server, NEVER, mode="Hold", maxHoldSeconds=15)
     first = add_pod(kubectl, server.name)
     assert gated(first)
     free = until_released(kubectl, first, 60)
