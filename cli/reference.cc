@@ -74,8 +74,8 @@ absl::StatusOr<Reference> Reference::Parse(std::string_view text) {
 namespace {
 
 // Sets `to` to the number given for the option `name`; unchanged if the option was not given.
-absl::Status ReadLimit(const Arguments& arguments, std::string_view name, int64_t least,
-                       int64_t& to) {
+absl::Status ReadNumber(const Arguments& arguments, std::string_view name, int64_t least,
+                        int64_t& to) {
   const std::string text = arguments.Value(name);
   if (text.empty()) {
     return absl::OkStatus();
@@ -90,10 +90,10 @@ absl::Status ReadLimit(const Arguments& arguments, std::string_view name, int64_
 
 absl::Status ReadLimits(const Arguments& arguments, bundle::StoreOptions& options) {
   int64_t connections = 0;
-  CW_RETURN_IF_ERROR(ReadLimit(arguments, "max-connections", 1, connections));
+  CW_RETURN_IF_ERROR(ReadNumber(arguments, "max-connections", 1, connections));
   options.connections_max = static_cast<int>(std::min<int64_t>(connections, INT_MAX));
-  return ReadLimit(arguments, "bytes-per-second", bundle::kBytesPerSecondMin,
-                   options.bytes_per_second);
+  return ReadNumber(arguments, "bytes-per-second", bundle::kBytesPerSecondMin,
+                    options.bytes_per_second);
 }
 
 absl::Status FindProxies(const Arguments& arguments, const Console& console,

@@ -14,7 +14,7 @@ namespace {
 using codec::Reader;
 
 // Maximum length of every list, above the length of any list that the API server stores.
-constexpr size_t kItemsMax = 4096;
+constexpr size_t kServedItemsMax = 4096;
 
 void ReadLabels(Reader& meta, std::string_view name, Labels& out) {
   Labels::Texts texts;
@@ -23,7 +23,7 @@ void ReadLabels(Reader& meta, std::string_view name, Labels& out) {
 }
 
 void ReadConditions(Reader& status, Node& out) {
-  status.List("conditions", kItemsMax, [&](Reader& condition) {
+  status.List("conditions", kServedItemsMax, [&](Reader& condition) {
     std::string type;
     std::string value;
     condition.Read("type", type).Read("status", value);
@@ -41,7 +41,7 @@ void ReadConditions(Reader& status, Node& out) {
 
 void ReadNodeSpec(Reader& spec, Node& out) {
   spec.Read("unschedulable", out.unschedulable);
-  spec.List("taints", kItemsMax, [&](Reader& item) {
+  spec.List("taints", kServedItemsMax, [&](Reader& item) {
     Taint& taint = out.taints.emplace_back();
     item.Read("key", taint.key).Read("value", taint.value).Read("effect", taint.effect);
   });

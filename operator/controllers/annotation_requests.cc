@@ -23,7 +23,7 @@ constexpr int kStepsAtOnce = 3;
 constexpr Duration kConflictRetry{500};
 // Retry interval after the API server rejected a request. A retry rarely helps until a user changes
 // something.
-constexpr Duration kRejectedRetry{300'000};
+constexpr Duration kInvalidAnnotationRetry{300'000};
 
 kube::WriteOptions AsAnnotationWriter() {
   return {.field_manager = std::string(api::kAnnotationsManager)};
@@ -52,7 +52,7 @@ absl::StatusOr<kube::Outcome> AnnotationRequests::Reconcile(const std::string& k
           .reason = api::reason::kInvalidAnnotation,
           .text = "the API server rejected the CacheWarmup requested by annotations: " +
                   Message(outcome.status())}});
-    return kube::Outcome{.requeue_after = kRejectedRetry};
+    return kube::Outcome{.requeue_after = kInvalidAnnotationRetry};
   }
   return outcome;
 }

@@ -16,7 +16,6 @@ namespace {
 // If the base has this many layers, the bundle is packed whole. Otherwise removed files would
 // accumulate in old layers, and each layer adds one request to a fetch.
 constexpr size_t kLayersBeforeRepack = 8;
-constexpr size_t kFilesPerJob = 64;
 
 bool MayBeUnchanged(const Entry& a, const Entry& b) {
   return a.bytes == b.bytes && a.kind == b.kind && a.mtime_ns == b.mtime_ns;

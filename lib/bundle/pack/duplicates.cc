@@ -20,7 +20,6 @@ namespace {
 // of them twice takes longer than packing the few duplicates. In a cache of 20,000 files, the 285
 // files above 32 KB hold 99.8 % of the duplicate bytes.
 constexpr int64_t kDuplicateBytesMin = 32LL << 10;
-constexpr size_t kFilesPerJob = 64;
 // Besides the content of a file that has a duplicate, a frame must hold at least two headers: that
 // of the file and that of the link.
 constexpr int64_t kHeadersBytesMin = 2 * kTarBlockBytes;

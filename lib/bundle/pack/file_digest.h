@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/base/digest.h"
 #include "lib/bundle/packer.h"
 
 namespace cachewarm::bundle {
+
+// Number of files that one job of ForEachBatch() hashes.
+inline constexpr size_t kFilesPerJob = 64;
 
 // Returns the error ABORTED with the message that the file changed after its size was read.
 absl::Status ChangedWhileRead(const PackFile& file);
