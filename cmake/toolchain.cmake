@@ -23,6 +23,11 @@ add_compile_options(
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports these inside libstdc++ and absl once the sanitizers have changed the inlining.
   add_compile_options(-Wno-maybe-uninitialized -Wno-restrict -Wno-dangling-pointer)
+  if(CMAKE_UNITY_BUILD)
+    # Reported for every class with a member of an unnamed namespace outside the main file: in a unity
+    # build all sources are.
+    add_compile_options(-Wno-subobject-linkage)
+  endif()
 endif()
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   add_compile_definitions(_FORTIFY_SOURCE=2)
