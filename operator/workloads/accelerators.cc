@@ -62,8 +62,8 @@ bool TemplateRequestsAccelerator(const Json& pod_template) {
 }
 
 bool RequestsAccelerator(const Json& workload) {
-  // spec.template and spec.worker of an LLMInferenceService are PodSpecs; the templates of the
-  // other kinds are PodTemplateSpecs.
+  // template and worker of an LLMInferenceService, in spec and in spec.prefill, are PodSpecs; the
+  // templates of the other kinds are PodTemplateSpecs.
   return TemplateRequests(At(workload, {"spec", "template"})) ||
          TemplateRequests(At(workload, {"spec", "jobTemplate", "spec", "template"})) ||
          TemplateRequests(At(workload, {"spec", "leaderWorkerTemplate", "workerTemplate"})) ||
@@ -71,7 +71,9 @@ bool RequestsAccelerator(const Json& workload) {
          TemplateRequests(At(workload, {"spec", "headGroupSpec", "template"})) ||
          AnyGroupRequests(workload) || PredictorRequests(workload) ||
          PodRequests(At(workload, {"spec", "template"})) ||
-         PodRequests(At(workload, {"spec", "worker"}));
+         PodRequests(At(workload, {"spec", "worker"})) ||
+         PodRequests(At(workload, {"spec", "prefill", "template"})) ||
+         PodRequests(At(workload, {"spec", "prefill", "worker"}));
 }
 
 }  // namespace cachewarm::workloads

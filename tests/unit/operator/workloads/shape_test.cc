@@ -163,6 +163,17 @@ TEST(Shape, EachKindHasItsShape) {
   }
 }
 
+TEST(Shape, PrefillPodsOfAnInferenceServiceRequestAccelerators) {
+  const std::string gpu = "{containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1}}}]}";
+  for (const std::string role : {"template", "worker"}) {
+    const Json workload = Yaml(
+        "{kind: LLMInferenceService, metadata: {name: a}, spec: {template: {containers: [{name: "
+        "main}]}, prefill: {" +
+        role + ": " + gpu + "}}}");
+    EXPECT_TRUE(RequestsAccelerator(workload)) << role;
+  }
+}
+
 TEST(Shape, ResourceClaimRequestsAccelerator) {
   const auto job = [](const std::string& resources) {
     return Yaml(
