@@ -208,8 +208,8 @@ void Daemon::RunLoop(const fs::Dir& root, const fingerprint::NodeFacts& node, St
               writer.Set(target, std::move(status));
             });
   running = &loop;
-  // The first iteration repairs the mounts. Run it before the watch starts: while the spec is
-  // unknown, no slow step can delay the repair.
+  // The first iteration repairs the mounts. Run it before the watch starts: the spec is still
+  // unknown then, so no fetch or other slow step can delay the repair.
   loop.RunIteration();
   {
     std::lock_guard lock(mutex_);

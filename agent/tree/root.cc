@@ -30,8 +30,8 @@ absl::Status MakePrivate(const fs::Dir& root, std::string_view path) {
       !made.ok() && !absl::IsAlreadyExists(made)) {
     return made;
   }
-  // Do not use MakeDir() alone: SetMode() also fails if the path is a link or on another file
-  // system.
+  // Do not rely on MakeDir() alone: if the path exists, only SetMode() checks the path, and fails
+  // for a link and for another file system.
   return root.SetMode(path, kPrivateMode);
 }
 

@@ -115,7 +115,8 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   const bool quiet = capture.settle.Observe(sample, now, Duration(1000) * request.settle_seconds);
   if (request.ready_time == WallTime{}) {
     return Wait(capture, "",
-                fmt::format("the builder is not ready yet; it has {} files", sample.files));
+                fmt::format("the builder is not ready yet; its directory has {} files",
+                            sample.files));
   }
   if (sample.files == 0) {
     return Wait(capture, api::reason::kNothingToCapture,
@@ -123,7 +124,8 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   }
   if (!quiet) {
     return Wait(capture, "",
-                fmt::format("{} files, {} bytes, still changing", sample.files, sample.bytes));
+                fmt::format("waiting until the builder's files stop changing: {} files, {} bytes now",
+                            sample.files, sample.bytes));
   }
   Start(order, capture, generation);
 }
