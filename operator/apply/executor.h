@@ -43,8 +43,9 @@ struct ExecuteResult {
 //
 // Writes the status first. If another writer changed the warmup since the snapshot, returns ABORTED
 // and executes nothing else. After a failed step, skips the later steps and returns the step's
-// first error; an error of the annotations is returned only after the later steps. Within one step,
-// tries every request. An existing Job, a deleted pod and a removed gate count as success.
+// first error. Exception: an error of the annotation step does not stop the later steps and is
+// returned after them. Within one step, tries every request. A request counts as successful if its
+// Job exists already, its pod was deleted, or its gate was already removed.
 //
 // The rejection of a request for one node or pod is not an error: each step counts its rejections
 // and logs them once. A rejected Job is recorded in `job_refusals`. kube::SlowNamespaceLimiter
