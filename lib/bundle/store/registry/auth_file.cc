@@ -61,7 +61,7 @@ absl::StatusOr<BasicCredentials> ReadAuth(const Json& auth, std::string_view hos
                 "\"username\" and \"password\"");
   }
   if (reader.status().ok() && base64.empty() && username.empty()) {
-    reader.Fail("auth", "is required, or username and password");
+    reader.Fail("auth", "is required unless username and password are set");
   }
   if (reader.status().ok() && base64.empty()) {
     base64 = codec::EncodeBase64(fmt::format("{}:{}", username, password));
