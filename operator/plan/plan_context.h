@@ -139,7 +139,7 @@ struct PlanContext {
   std::vector<BuilderCandidate> builder_candidates;
   std::map<size_t, std::vector<api::CaptureRequest>> captures;  // by index of the node
   std::string job_refusal;    // reason why no builder Job is created, for users
-  std::string store_refusal;  // the store's answer to a failed publish
+  std::string store_refusal;  // an agent's message about a failed publish; empty: none failed
   // DecideStarts
   std::map<size_t, std::vector<api::StartWindow>> windows;  // by index of the node
   std::set<std::string> proven_revisions;  // revisions with a pod that had a hit or was captured

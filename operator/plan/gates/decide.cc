@@ -26,7 +26,7 @@ constexpr size_t kExcludedHostnamesMax = 200'000;  // limit of the sum over all 
 
 struct ReleaseDecision {
   std::string_view reason;
-  std::vector<size_t> preferred;
+  std::vector<size_t> preferred;  // indices into PlanContext::nodes
 };
 
 // The decision about one held pod: if `release` is set, the pod is released; otherwise it is held
