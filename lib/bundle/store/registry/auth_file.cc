@@ -57,7 +57,7 @@ absl::StatusOr<BasicCredentials> ReadAuth(const Json& auth, std::string_view hos
   if (reader.status().ok() && !identity_token.empty()) {
     // Beside an identity token, "auth" contains no password, and registries would reject it.
     reader.Fail("identitytoken",
-                "is not supported; put a user and password there instead, as \"auth\" or "
+                "is not supported; write a user and password instead: \"auth\", or "
                 "\"username\" and \"password\"");
   }
   if (reader.status().ok() && base64.empty() && username.empty()) {

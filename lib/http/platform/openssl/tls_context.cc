@@ -41,7 +41,7 @@ absl::StatusOr<std::string> ReadPem(std::string_view option, const std::string& 
   const absl::StatusOr<std::string> text = fs::ReadNamedFile(path, kPemBytesMax);
   if (!text.ok()) {
     return absl::InvalidArgumentError(
-        fmt::format("{}: cannot read {}: check that it exists and may be read", option,
+        fmt::format("{}: cannot read {}: check that the file exists and is readable", option,
                     Message(text.status())));
   }
   return *text;
