@@ -24,7 +24,7 @@ enum class LinkState {
 struct Link {
   LinkState state = LinkState::kBroken;
   std::string generation;  // target of the link; empty for kDirectory and kBroken
-  int renew = 0;           // value of the counter `renew` in the spec when the tree was made
+  int renew = 0;           // value of the counter `renew` in the spec when the link was set
   friend bool operator==(const Link&, const Link&) = default;
 };
 

@@ -50,7 +50,7 @@ absl::StatusOr<GenerationRecord> ReadGenerationRecord(const fs::Dir& root, const
 absl::StatusOr<std::vector<EntryRecord>> ReadEntryRecords(const fs::Dir& root,
                                                           const std::string& id);
 
-// The link of a mount leads to `generation` from the time `at` on.
+// An entry in the history of a mount: its link leads to `generation` from the time `at` on.
 struct Activation {
   std::string generation;
   WallTime at{};

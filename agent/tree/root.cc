@@ -116,7 +116,7 @@ api::RootStatus CheckRoot(const fs::Dir& root, int64_t limit_bytes) {
   status.writable = written.ok() && !space->read_only;
   if (!status.writable) {
     status.message = space->read_only ? "the disk is mounted read-only: mount it read-write"
-                                      : fmt::format("cannot write: {}", Message(written));
+                                      : fmt::format("cannot write a file: {}", Message(written));
   } else if (!status.executable) {
     status.message =
         "the disk is mounted noexec, so compiled code cannot be loaded: mount it with exec or set "

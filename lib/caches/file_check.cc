@@ -57,8 +57,8 @@ absl::Status CheckElf(std::string_view path, uint64_t size, const ReadAt& read) 
   for (const uint64_t end : {elf->sections_end(), elf->segments_end()}) {
     if (end > size) {
       return absl::DataLossError(fmt::format(
-          "{}: truncated ELF file: its header tables end at byte {}, but the file has {} bytes", path,
-          end, size));
+          "{}: truncated ELF file: the header tables end at byte {}, but the file has {} bytes",
+          path, end, size));
     }
   }
   return CheckSegments(*elf, size, path, read);

@@ -98,8 +98,8 @@ absl::Status CheckGlobs(size_t index, const api::CacheChoice& entry) {
     if (!IsGlob(glob)) {
       return InvalidField(
           index, ".include",
-          fmt::format("each pattern must be relative to path and have 1 to {} characters: printable "
-                      "ASCII except \" & < > and \\; use ? to match any other character",
+          fmt::format("each pattern must be relative to path and have 1 to {} characters: "
+                      "printable ASCII except \" & < > and \\; use ? to match any other character",
                       api::json::kGlobBytes));
     }
   }

@@ -98,7 +98,7 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   const std::string generation = FindGeneration(order);
   if (generation.empty()) {
     return Wait(capture, "",
-                "waiting for the start time of the builder, which identifies its directory");
+                "waiting for the start time of the builder, from which its directory is found");
   }
   if (IsDamagedTree(context_.root, generation)) {
     return RecordError(DamagedError(generation), capture);
@@ -124,7 +124,7 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   }
   if (!quiet) {
     return Wait(capture, "",
-                fmt::format("waiting until the builder's files stop changing: {} files, {} bytes now",
+                fmt::format("the builder's files are still changing: {} files, {} bytes now",
                             sample.files, sample.bytes));
   }
   Start(order, capture, generation);
