@@ -181,8 +181,7 @@ struct BuilderStatus {
 // injection was suspended, or the node was not warm yet.
 enum class StartResult { kBuilder, kCold, kHit, kPartial, kMiss, kInert, kHollow, kUnknown };
 
-// The measurements of one start. start_seconds is a whole number, because Kubernetes times have
-// whole seconds.
+// The measurements of one start. start_seconds is whole, because Kubernetes times are.
 struct StartSample {
   std::string pod_uid;
   std::string pod;
@@ -239,8 +238,7 @@ struct Suspension {
   std::string reason;  // reason of the condition Ready
   std::string message;
   WallTime suspended_time{};
-  // State at the time of the failure. Injection resumes when one of the hashes or the generation
-  // has changed, or when every one of the nodes has.
+  // State at the failure. Injection resumes when a hash, the generation or all nodes have changed.
   std::string template_hash;
   std::string policy_hash;  // hash of the injected content and the namespace's labels
   int64_t generation = 0;

@@ -94,8 +94,8 @@ class Executor {
 // If the API server rejects a node preference (the pod's affinity changed meanwhile, or an
 // admission policy forbids it), releases the pod without the preference. If the API server rejects
 // an exclusion of unusable nodes, returns the error: the next plan decides again, and
-// controllers::HeldPods releases the pod past its deadline. Also returns the errors ABORTED and
-// DEADLINE_EXCEEDED of `turns`.
+// controllers::HeldPods releases the pod past its deadline. Also returns ABORTED and
+// DEADLINE_EXCEEDED of `turns`, which limits patches in slow namespaces.
 absl::StatusOr<bool> ReleaseGate(kube::Client& client, kube::SlowNamespaceLimiter& turns,
                                  const plan::GateRelease& release, std::stop_token stop);
 
