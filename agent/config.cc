@@ -137,7 +137,8 @@ std::vector<Setting> RegistrySettings(bundle::StoreOptions& store) {
        Proxy(store.proxy), "proxy (http://HOST[:PORT]) for registries that NO_PROXY does not list"},
       {"--registry-max-connections", "CACHEWARM_REGISTRY_MAX_CONNECTIONS",
        "registry.maxConnections", "0", settings::Number(store.connections_max, 0, 1024),
-       "maximum concurrent downloads from each registry, and uploads to it; 0 is no limit"},
+       "maximum concurrent downloads from each registry; uploads have a separate limit of the same "
+       "number; 0 is no limit"},
       {"--registry-bytes-per-second", "CACHEWARM_REGISTRY_BYTES_PER_SECOND",
        "registry.bytesPerSecond", "0", BytesPerSecond(store.bytes_per_second),
        "maximum bytes per second of all downloads of this node together; 0 is no limit"},
@@ -178,7 +179,7 @@ std::vector<Setting> SettingsOf(Config& config) {
        "limit"},
       {"--node-facts", "CACHEWARM_NODE_FACTS", "nodeFacts", "probed", NodeFacts(config),
        "file that declares GPU type and CPU class, used instead of probing driver and processor; "
-       "when set in the configuration file, nodes without the file are probed"},
+       "if its path is set in the configuration file, nodes where it does not exist are probed"},
       {"--kubeconfig", "CACHEWARM_KUBECONFIG", "", "the pod's service account",
        settings::Text(config.kubeconfig),
        "kubeconfig file for the API server; exec plugins are not supported"},

@@ -21,8 +21,9 @@ struct Config {
   bundle::StoreOptions store;
   int64_t byte_limit = 0;  // maximum disk usage of all generations together; 0: no limit
   std::string node_facts;  // path of the file that declares node facts; empty: all are probed
-  // True if the path was set by flag or environment; then the file must exist. The configuration
-  // file is shared by all nodes, so its path may not exist on every node.
+  // True if `node_facts` was set by flag or environment: the agent then fails if the file does not
+  // exist. All nodes share the configuration file, so a node where the path from it does not exist
+  // is probed.
   bool node_facts_must_exist = false;
   std::string kubeconfig;  // empty: the service account of the agent's pod
   std::string listen_address = "0.0.0.0";
@@ -41,8 +42,8 @@ struct CommandLine {
   std::optional<std::string> print;  // text that --help or --version prints; then the program exits
 };
 
-// Returns the table of all settings. Each is bound to its field of `command`, which must outlive
-// the table.
+// Returns the table of all settings. Each setting writes its value to a field of `command`, which
+// must outlive the table.
 settings::Table TableOf(CommandLine& command);
 
 // Parses flags, environment and configuration file with lib/settings. The file may be shared with

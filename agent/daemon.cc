@@ -208,8 +208,8 @@ void Daemon::RunLoop(const fs::Dir& root, const fingerprint::NodeFacts& node, St
               writer.Set(target, std::move(status));
             });
   running = &loop;
-  // The first iteration repairs the mounts. Run it before the watch starts: while the spec is
-  // unknown, no slow step can delay the repair.
+  // The first iteration repairs the mounts. Run it before the watch starts: the spec is still
+  // unknown then, so no fetch or other slow step can delay the repair.
   loop.RunIteration();
   {
     std::lock_guard lock(mutex_);
@@ -244,11 +244,12 @@ absl::Status Daemon::Health() const {
   const Duration silence = dependencies_.clock.Monotonic() - loop_->last_iteration();
   if (silence >= kStallTimeout) {
     return absl::UnavailableError(
-        fmt::format("sync loop has made no progress for {} s",
+        fmt::format("sync loop has made no progress for {} s; check the disk of the root",
                     std::chrono::duration_cast<std::chrono::seconds>(silence).count()));
   }
-  return loop_->is_root_gone() ? absl::UnavailableError("the root directory was removed")
-                               : absl::OkStatus();
+  return loop_->is_root_gone()
+             ? absl::UnavailableError("the root directory was removed; restart the agent")
+             : absl::OkStatus();
 }
 
 }  // namespace cachewarm::agent

@@ -35,8 +35,8 @@ struct DaemonDependencies {
 };
 
 // Creates and runs the parts of the agent. Startup order: server, node facts, status writer, root
-// directory, loop (its first iteration repairs the links), watch. The server stops last. Single
-// use.
+// directory, loop (its first iteration repairs the links), watch. The server stops last. Run() can
+// be called only once.
 class Daemon {
  public:
   Daemon(const Config& config, const DaemonDependencies& dependencies);

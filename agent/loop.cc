@@ -16,8 +16,8 @@
 namespace cachewarm::agent {
 namespace {
 
-// Executed steps change the inventory, so the plan is made again. A few passes complete all quick
-// steps.
+// Maximum number of plans in one iteration. Executed steps change the inventory, so the plan is
+// made again after them. A few plans complete all quick steps.
 constexpr int kPassesMax = 4;
 // Trees that were active within this time are checked for truncated files: a container that
 // restarts before its tree is replaced mounts the same tree again.
@@ -94,7 +94,8 @@ void Loop::RunIteration() {
   if (!reconciled.ok()) {
     RecordRootFailure(reconciled);
   }
-  // Do not poll while the spec is unknown: results that the operator has not read would be dropped.
+  // Do not poll while the spec is unknown: it seems to request nothing then, so results that the
+  // operator has not read would be dropped.
   if (node_cache != nullptr) {
     captures_.Poll(Orders(desired));
     starts_.Poll(desired.starts);

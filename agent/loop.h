@@ -32,7 +32,8 @@ struct LoopOptions {
   Duration idle{15'000};
   // The same while a capture, a fetch or an observed pod start is in progress.
   Duration active{1'000};
-  // Time between two measurements of the root's size. While the root is unusable, it is `idle`.
+  // Time between two measurements of the disk usage of the root. While the root is unusable, it is
+  // measured every `idle` instead.
   Duration measure{300'000};
   Duration scrub{3'600'000};  // time between two scrubs of an active tree; zero: never
 };

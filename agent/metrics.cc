@@ -16,11 +16,12 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
                                .help = "Bytes of files reused from another tree of the node."})),
       fetch_seconds(registry.NewHistogram(
           {.name = "cachewarm_fetch_seconds",
-           .help = "Time from reading the manifest to a complete tree on disk."},
+           .help = "Time from the start of a fetch to the complete tree on disk."},
           metrics::SecondsBuckets())),
       captures(registry.NewCounter(
           {.name = "cachewarm_captures_total",
-           .help = "Captures of builder directories, by result (pushed, failed, changed).",
+           .help = "Captures of builder directories, by result (pushed, failed, changed: the files "
+                   "changed during the capture).",
            .labels = {"result"}})),
       published_bytes(registry.NewCounter({.name = "cachewarm_published_bytes_total",
                                            .help = "Compressed bytes of published bundles."})),

@@ -18,7 +18,7 @@ struct Metrics {
   metrics::Counter& fetches;            // label result: ok, failed
   metrics::Counter& fetched_bytes;      // compressed bytes that were downloaded
   metrics::Counter& reused_bytes;       // bytes of files taken from another tree of this node
-  metrics::Histogram& fetch_seconds;    // time from the first manifest to the complete tree
+  metrics::Histogram& fetch_seconds;    // time from the start of the fetch to the complete tree
   metrics::Counter& captures;           // label result: pushed, failed, changed
   metrics::Counter& published_bytes;    // compressed bytes of the bundles
   metrics::Histogram& publish_seconds;  // time from queueing the publication to the pushed bundle

@@ -30,8 +30,8 @@ constexpr std::string_view kReportingController = "cachewarm.io/operator";
 // Interval of the warning that stores have not synced yet.
 constexpr Duration kSyncLogInterval{60'000};
 // Maximum time that the held-pod controller waits for the list of warmups before it starts. Without
-// this list it knows only the deadlines in the pods' annotations. It would release a pod without
-// this annotation too early if the warmup allows a longer hold than the default.
+// this list it knows only the deadlines in the pods' annotations. It would release a pod that has
+// no such annotation too early if the warmup allows a longer hold than the default.
 constexpr Duration kWarmupListWait{2'000};
 // Maximum time that a replica waits for its stores to sync before it joins the election. Because of
 // this wait, a replica that may list every kind is elected before one that may not. Not longer than

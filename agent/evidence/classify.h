@@ -17,8 +17,8 @@ struct Observation {
   api::StartResult result = api::StartResult::kUnknown;
   int entries_opened = 0;   // distinct existing index entries that were read
   int entries_written = 0;  // distinct index entries that were compiled
-  int native_built = 0;     // distinct native objects built, except tests of the compiler
-  // Time from the first compiled file to the last index entry; zero if nothing was compiled.
+  int native_built = 0;     // distinct native objects built, except those that only test a compiler
+  // Time from the first compiled file to the last index entry; zero if no index entry was compiled.
   Duration compile_span{0};
 };
 

@@ -45,8 +45,8 @@ void EventLog::Add(const FileEvent& event) {
 bool EventLog::IsRepeat(const Stored& stored) {
   const uint64_t slot = uint64_t{stored.path} << 8U | static_cast<uint64_t>(stored.type);
   const auto [last, added] = last_ms_.try_emplace(slot, stored.time_ms);
-  // Keep every write, because each may change the mtime. Also keep every event after the clock was
-  // set back.
+  // Keep every write, because each may change the mtime. Also keep an event with an earlier time
+  // than the last one: the clock was set back.
   const bool repeat = !added && stored.type != FileEventType::kWritten &&
                       stored.time_ms >= last->second && stored.time_ms - last->second < kRepeatMs;
   if (!repeat) {

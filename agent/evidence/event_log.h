@@ -25,9 +25,9 @@ class EventLog {
   EventLog(const Limits& limits, WallTime since) : limits_(limits), complete_since_(since) {}
 
   // Appends an event. Events of one type and file within 100 ms count as one. At a limit, drops the
-  // events older than `keep`. If that is not enough, drops the oldest half of the events (limit of
-  // events) or the new event (limit of paths). Windows that include the time of a dropped event
-  // become incomplete.
+  // events older than `keep`. If that is not enough, drops the oldest half of the events at the
+  // limit of events, and the new event at the limit of paths. Windows that include the time of a
+  // dropped event become incomplete.
   void Add(const FileEvent& event);
   // Marks all windows that begin before `now` as incomplete.
   void Lose(WallTime now);
@@ -44,8 +44,8 @@ class EventLog {
     FileEventType type = FileEventType::kOpened;
   };
 
-  // Returns the number that stands for `path`, a new one if necessary; -1 if the limit of paths is
-  // reached.
+  // Returns the number of `path` and adds a path that has none. Returns -1 if the path cannot be
+  // added because the limit of paths is reached.
   int64_t Intern(const std::string& path);
   void DropBefore(WallTime time);
   void DropOldestHalf();

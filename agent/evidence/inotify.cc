@@ -14,8 +14,8 @@
 namespace cachewarm::agent {
 namespace {
 
-// Without IN_MODIFY: writing one shared object raises 55 of them, and one IN_CLOSE_WRITE at the end
-// is sufficient.
+// Without IN_MODIFY: writing one shared object raises 55 such events, and the one IN_CLOSE_WRITE at
+// the end is sufficient.
 constexpr uint32_t kMask = IN_OPEN | IN_CLOSE_NOWRITE | IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO |
                            IN_ONLYDIR | IN_EXCL_UNLINK;
 

@@ -41,7 +41,7 @@ struct Tree {
   fs::Dir root;
   EventLog log;
   int directories = 0;
-  bool partial = false;  // a directory could not be watched, so all records are incomplete
+  bool partial = false;  // a directory is not watched, so all records of this tree are incomplete
 };
 
 // A watched directory and its tree.

@@ -18,9 +18,9 @@ struct WatcherLimits {
   int directories_max = 50'000;
   int directories_per_tree = 20'000;
   int depth_max = 32;
-  int events_max = 200'000;        // limit per tree; 24 bytes each
-  int paths_max = 50'000;          // limit of distinct names per tree
-  Duration keep{2 * 3600 * 1000};  // at a limit, older events are dropped first
+  int events_max = 200'000;        // limit of kept events per tree; each takes 24 bytes
+  int paths_max = 50'000;          // limit of distinct paths per tree
+  Duration keep{2 * 3600 * 1000};  // at a limit, events older than this are dropped first
 };
 
 // One generation on disk. A warmup has several: the active one and those that pods still use.

@@ -10,7 +10,7 @@ namespace cachewarm::agent {
 namespace {
 
 // A tree is watched for this time after it was last active. A build may take half an hour, and the
-// events of its tree are read at its end.
+// events of its tree are read only when it ends.
 constexpr Duration kKeep(7'200'000);
 
 }  // namespace

@@ -38,7 +38,7 @@ std::string_view DescribeDamage(const FileChange& change);
 // removed, because pods may have it mounted.
 struct DamagedTree {
   WallTime at{};
-  std::string path;
+  std::string path;  // path of the damaged file in the tree; empty: the record cannot be read
   std::string message;
   Digest digest;           // expected digest of the damaged file
   uint64_t inode = 0;      // inode of the damaged file; 0: it does not exist

@@ -12,7 +12,7 @@
 
 namespace cachewarm::agent {
 
-// Source of the error that ended a fetch.
+// The part in which the error arose that ended a fetch.
 enum class FaultSource {
   kBundle,     // the bundle is invalid, or the store returned other bytes
   kSignature,  // no signature by a trusted key, or the keys cannot be read
@@ -53,8 +53,8 @@ struct BundleName {
 // quarantined bundles, which are on disk too (agent/tree/quarantine.h).
 struct History {
   std::set<std::string> fetching;                   // ids of generations that are being fetched
-  std::map<std::string, FailureState> generations;  // failures of store or disk, by id
-  std::map<BundleName, FailureState> bundles;       // failures of single bundles: IsBundleFault()
+  std::map<std::string, FailureState> generations;  // failures of store or disk, by generation
+  std::map<BundleName, FailureState> bundles;       // failures of one bundle (IsBundleFault())
 };
 
 // Maximum wait until a damaged bundle is fetched again.
@@ -66,8 +66,9 @@ FaultKind KindOfFault(FaultSource source, const absl::Status& status);
 // Returns the reason in NodeCache.status and in metrics.
 std::string ReasonOf(FaultKind kind);
 
-// Returns true if the fault is in the bundle: the other bundles of the generation are then fetched
-// without it. Returns false if it is in the store or the disk: then all bundles wait.
+// Returns true if the fault concerns one bundle: the other bundles of the generation are then
+// fetched without that one. Returns false for a fault of the store or the disk: then all bundles
+// wait.
 bool IsBundleFault(FaultKind kind);
 
 struct Moment {

@@ -24,7 +24,7 @@ enum class LinkState {
 struct Link {
   LinkState state = LinkState::kBroken;
   std::string generation;  // target of the link; empty for kDirectory and kBroken
-  int renew = 0;           // value of the counter `renew` in the spec when the tree was made
+  int renew = 0;           // value of the counter `renew` in the spec when the link was set
   friend bool operator==(const Link&, const Link&) = default;
 };
 
@@ -32,7 +32,7 @@ struct Link {
 struct Generation {
   std::vector<Digest> digests;  // empty if it was made without a bundle, or its record was lost
   int64_t bytes = 0;            // size of the bundles' files
-  double fetch_seconds = 0;     // time from the first manifest to the complete tree
+  double fetch_seconds = 0;     // time from the start of the fetch to the complete tree
   friend bool operator==(const Generation&, const Generation&) = default;
 };
 
@@ -41,7 +41,7 @@ struct Inventory {
   std::map<Mount, Link> links;  // mounts whose path does not exist are absent
   std::map<std::string, Generation> generations;
   std::set<std::string> staging;               // names of unfinished trees
-  std::map<std::string, DamagedTree> damaged;  // by generation; may also have removed trees
+  std::map<std::string, DamagedTree> damaged;  // by generation; may contain removed trees
 };
 
 }  // namespace cachewarm::agent

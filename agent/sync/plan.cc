@@ -47,7 +47,7 @@ class Planner {
   }
 
  private:
-  // Orders the warmups by priority: bundles that pods wait for get fetch slots and disk space
+  // Orders the warmups by priority: bundles that pods wait for get worker threads and disk space
   // first.
   std::vector<const api::WantedWarmup*> ByNeed() const {
     std::vector<const api::WantedWarmup*> out;

@@ -61,7 +61,7 @@ using Step = std::variant<Prepare, Renew, Activate, Fetch, Discard>;
 
 struct DiskLimits {
   int64_t limit_bytes = 0;  // for all generations together; 0: no limit
-  int64_t used_bytes = 0;
+  int64_t used_bytes = 0;   // of all generations, and expected bytes of the running fetches
   int64_t free_bytes = INT64_MAX;
 };
 

@@ -18,7 +18,8 @@ struct FetchProgress {
   double seconds = 0;  // from the start of the fetch until these bytes were read
 };
 
-// Rounds `done` down to a twentieth of `wanted`, to limit the number of status writes.
+// Rounds `done` down to a multiple of a twentieth of `wanted`, the size of the bundle. This limits
+// the number of status writes.
 int64_t ReportedBytes(int64_t done, int64_t wanted);
 
 // Input of ReportWarmups(). The report is derived from the disk and the recorded failures, not from

@@ -51,7 +51,7 @@ absl::StatusOr<std::string> FreeColdId(const fs::Dir& root, const Mount& mount) 
     CW_RETURN_IF_ERROR(found.status());
   }
   return absl::ResourceExhaustedError(
-      fmt::format("{}: {} trees without a bundle exist; remove .gen/cold-* that no link uses",
+      fmt::format("{}: {} trees without a bundle exist; remove .gen/cold-* to which no link leads",
                   MountPath(mount), kColdTreesMax));
 }
 
@@ -72,8 +72,9 @@ absl::StatusOr<std::string> MakeTree(const fs::Dir& root, const Mount& mount, st
   return id;
 }
 
-// Makes a tree without a bundle. Always uses the first cold id while the mount has no link: if the
-// agent is killed, the next call uses the same tree, and no unused tree remains.
+// Makes a tree without a bundle for a mount that has no link. Always uses the first cold id: if the
+// agent is killed before it makes the link, the next call uses the same tree, and no unused tree
+// remains.
 absl::StatusOr<std::string> MakeColdTree(const fs::Dir& root, const Mount& mount,
                                          const PrepareOptions& options) {
   return MakeTree(root, mount, ColdId(mount, 0), options);

@@ -101,7 +101,7 @@ absl::StatusOr<EntryRecord> ReadEntryLine(std::string_view text) {
   entry.mtime_ns = line.Number("mtime", INT64_MIN);
   entry.ctime_ns = line.Number("ctime", INT64_MIN);
   if (line.has_more()) {
-    line.Fail("ctime", "unexpected text after it");
+    line.Fail("ctime", "unexpected text after this last field");
   }
   CW_RETURN_IF_ERROR(line.status());
   return entry;

@@ -19,8 +19,8 @@
 // record.
 namespace cachewarm::agent {
 
-// A file of a tree that comes from a bundle, with its stat after extraction. While inode, size and
-// times match, the file is unchanged.
+// A file that was extracted from a bundle into a tree, with its stat after extraction. While inode,
+// size and times match, the file is unchanged.
 struct EntryRecord {
   std::string path;
   std::string kind;
@@ -50,11 +50,11 @@ absl::StatusOr<GenerationRecord> ReadGenerationRecord(const fs::Dir& root, const
 absl::StatusOr<std::vector<EntryRecord>> ReadEntryRecords(const fs::Dir& root,
                                                           const std::string& id);
 
-// The link of a mount leads to `generation` from the time `at` on.
+// An entry in the history of a mount: its link leads to `generation` from the time `at` on.
 struct Activation {
   std::string generation;
   WallTime at{};
-  int renew = 0;  // value of the counter `renew` in the spec when the tree was made
+  int renew = 0;  // value of the counter `renew` in the spec at that time
   friend bool operator==(const Activation&, const Activation&) = default;
 };
 

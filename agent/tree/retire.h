@@ -11,7 +11,7 @@ namespace cachewarm::agent {
 
 // Retires all trees if this root was last used by a node with another GPU type or CPU class, for
 // example before a disk or virtual machine was moved. Code that was compiled there may crash here,
-// and engines do not check it. Flips every link to an empty tree, and renames older trees to
+// and engines do not check for that. Flips every link to an empty tree, and renames older trees to
 // ".gen/retired-*", which no link can lead to; running containers keep their mounted trees. Then
 // records `node` as the user of the root. Returns the number of retired trees. Call at start, after
 // SweepLeftovers() and before any other step. If the call is killed, the call at the next start

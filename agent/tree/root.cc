@@ -30,8 +30,8 @@ absl::Status MakePrivate(const fs::Dir& root, std::string_view path) {
       !made.ok() && !absl::IsAlreadyExists(made)) {
     return made;
   }
-  // Do not use MakeDir() alone: SetMode() also fails if the path is a link or on another file
-  // system.
+  // Do not rely on MakeDir() alone: if the path exists, only SetMode() checks the path, and fails
+  // for a link and for another file system.
   return root.SetMode(path, kPrivateMode);
 }
 
@@ -116,7 +116,7 @@ api::RootStatus CheckRoot(const fs::Dir& root, int64_t limit_bytes) {
   status.writable = written.ok() && !space->read_only;
   if (!status.writable) {
     status.message = space->read_only ? "the disk is mounted read-only: mount it read-write"
-                                      : fmt::format("cannot write: {}", Message(written));
+                                      : fmt::format("cannot write a file: {}", Message(written));
   } else if (!status.executable) {
     status.message =
         "the disk is mounted noexec, so compiled code cannot be loaded: mount it with exec or set "

@@ -25,7 +25,7 @@ struct FileStamp {
 struct ScrubRecord {
   WallTime at{};        // end of the last complete pass; zero: none
   int64_t entries = 0;  // length of the tree's entry list
-  int64_t checked = 0;  // the content of this many entries, from the first, was read
+  int64_t checked = 0;  // number of entries, from the first, whose content was read
   std::vector<FileStamp> modified_by_engine;  // files that engines wrote at paths of the bundle
   friend bool operator==(const ScrubRecord&, const ScrubRecord&) = default;
 };

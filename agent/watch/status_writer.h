@@ -16,8 +16,8 @@ struct StatusWriterOptions {
   std::string node_name;
   // Delay from the first change to the write, so that several changes are written together.
   Duration coalesce{1'000};
-  // Minimum interval of writes without a change. Up to a fifth is added at random, so that nodes do
-  // not write at the same time.
+  // Time after which an unchanged status is written again. Up to a fifth is added at random, so
+  // that nodes do not write at the same time.
   Duration heartbeat{300'000};
   Duration retry_first{1'000};
   Duration retry_most{60'000};

@@ -18,7 +18,7 @@ using codec::Json;
 using Form = AnnotationForm;
 
 constexpr size_t kValueBytesMax = 4096;
-constexpr size_t kItemsMax = 64;  // above every limit of the spec, whose reader then names its own
+constexpr size_t kItemsMax = 64;  // above every list limit of the spec, which is checked later
 constexpr size_t kQuotedBytesMax = 80;
 constexpr size_t kProblemsMax = 8;
 
@@ -158,8 +158,8 @@ const SpecAnnotation* Find(std::string_view name) {
 void Read(const SpecAnnotation& row, const std::string& value, AnnotatedSpec& out) {
   const std::string_view text = Trim(value);
   if (value.size() > kValueBytesMax) {
-    out.problems.push_back(
-        InvalidValue(row, value, fmt::format("it is longer than {} characters", kValueBytesMax)));
+    out.problems.push_back(InvalidValue(
+        row, value, fmt::format("the value is longer than {} characters", kValueBytesMax)));
     return;
   }
   std::optional<Json> parsed = Parse(row.form, text);
@@ -190,8 +190,8 @@ void Truncate(std::vector<std::string>& problems) {
   if (problems.size() > kProblemsMax) {
     const size_t more = problems.size() - kProblemsMax;
     problems.resize(kProblemsMax);
-    problems.push_back(
-        fmt::format("{} more annotations {}/... are unknown or invalid", more, kGroup));
+    problems.push_back(fmt::format("{} more annotations with the prefix {}/ are unknown or invalid",
+                                   more, kGroup));
   }
 }
 

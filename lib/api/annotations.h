@@ -9,8 +9,8 @@
 
 #include "lib/codec/json_value.h"
 
-// Annotations of a workload that set fields in the spec of its CacheWarmup. docs/annotations.md has
-// the same table; tests/unit/lib/api keeps both equal.
+// Annotations of a workload that set fields in the spec of its CacheWarmup. docs/annotations.md
+// shows the same table; tests/unit/lib/api checks that both agree.
 namespace cachewarm::api {
 
 enum class AnnotationForm {

@@ -101,7 +101,7 @@ struct EnvVar {
 };
 
 // Input of the admission policy. It has no paths: the policy computes the path that a pod mounts,
-// so that nobody can choose it by writing a status.
+// so that nobody can choose a path by writing a status.
 struct Injection {
   std::map<std::string, std::string> labels;
   std::string container;
@@ -159,7 +159,7 @@ struct BuilderStatus {
   std::string settings_hash;
   std::string pod_uid;
   std::string pod_name;
-  std::string job;  // name of the builder Job; empty when the builder is the first pod
+  std::string job;  // name of the builder Job; empty if the builder is a pod of the workload
   std::string node;
   BuilderState state = BuilderState::kElected;
   int attempt = 1;
@@ -181,7 +181,7 @@ struct BuilderStatus {
 // injection was suspended, or the node was not warm yet.
 enum class StartResult { kBuilder, kCold, kHit, kPartial, kMiss, kInert, kHollow, kUnknown };
 
-// The measurements of one start. start_seconds is whole: Kubernetes times have whole seconds.
+// The measurements of one start. start_seconds is whole, because Kubernetes times are.
 struct StartSample {
   std::string pod_uid;
   std::string pod;
@@ -218,7 +218,7 @@ struct Starts {
   double saved_seconds = 0;         // sum of the positive net savings
   double lost_seconds = 0;          // sum of the negative net savings, as a positive number
   std::vector<StartSample> recent;  // newest last; at most 64
-  std::vector<std::string> counted_pod_uids;  // the last 256 pods that were counted
+  std::vector<std::string> counted_pod_uids;  // uids of the last 256 pods in `counts`
   friend bool operator==(const Starts&, const Starts&) = default;
 };
 
@@ -238,11 +238,11 @@ struct Suspension {
   std::string reason;  // reason of the condition Ready
   std::string message;
   WallTime suspended_time{};
-  // State of the failure. Injection resumes when a hash, the generation or every node has changed.
+  // State at the failure. Injection resumes when a hash, the generation or all nodes have changed.
   std::string template_hash;
   std::string policy_hash;  // hash of the injected content and the namespace's labels
   int64_t generation = 0;
-  std::vector<NodeIdentity> nodes;  // nodes of these pods, each once; at most kSuspensionNodesMax
+  std::vector<NodeIdentity> nodes;  // nodes of the failed pods; at most kSuspensionNodesMax
   std::string revision;             // revision of the pods that failed
   // When injection resumed; failures of pods that were created before that time do not suspend it
   // again. Zero: still suspended.
@@ -252,8 +252,8 @@ struct Suspension {
 
 // Strings for the printer columns.
 struct Summary {
-  std::string types;  // GPU types that are warm on every node, of all in use: "2/2"
-  std::string nodes;  // nodes with the bundle active, of all that need it: "12/12"
+  std::string types;  // "2/2": GPU types that are warm on all their nodes / in use
+  std::string nodes;  // "12/12": nodes with the bundle active / that need it
   std::string hit;    // share of hits: "97%"; empty until a start has been counted
   std::string saved;  // net start time saved: "3h41m"
   friend bool operator==(const Summary&, const Summary&) = default;

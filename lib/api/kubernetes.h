@@ -32,8 +32,9 @@ struct ObjectMeta {
   Labels annotations;
 };
 
-// Quantities by name: "cpu" in milli-units, "memory" in bytes, "pods" and devices as counts. A
-// btree_map, because every node has some and a std::map needs twice the memory.
+// Resource quantities by resource name: "cpu" in milli-units, "memory" in bytes, "pods" and devices
+// as counts. A btree_map, because the operator keeps one for every node and pod, and a std::map
+// needs twice the memory.
 using Resources = absl::btree_map<std::string, int64_t>;
 
 struct Taint {
@@ -89,7 +90,7 @@ struct Pod {
   WallTime ready_time{};
   WallTime containers_ready_time{};
   std::vector<ContainerStatus> containers;
-  Resources requests;  // of all containers, as the scheduler counts them
+  Resources requests;  // of the whole pod, as the scheduler counts them
   // The whole object, for fields that only operator/render reads (affinity, containers).
   std::shared_ptr<const codec::Json> object;
 };

@@ -33,7 +33,8 @@ inline constexpr std::string_view kHeldSecondsAnnotation = "cachewarm.io/held-se
 // Labels of a builder Job and its pod: uid of the warmup, and the key that is built.
 inline constexpr std::string_view kBuilderWarmupLabel = "cachewarm.io/builder-warmup";
 inline constexpr std::string_view kBuilderKeyLabel = "cachewarm.io/builder-key";
-// Readiness gate of a builder Job's pod. Never set, so that no Service sends it traffic.
+// Readiness gate of a builder Job's pod. Its condition is never set, so that no Service sends
+// traffic to the pod.
 inline constexpr std::string_view kBuilderReadinessGate = "cachewarm.io/serving";
 
 // Startup taints that users set in a node pool: the taint of cachewarm, and the same taint in the
@@ -43,7 +44,7 @@ inline constexpr std::string_view kWarmingTaints[] = {
 // Condition of a Node: whether it is warm. node-readiness-controller reads it.
 inline constexpr std::string_view kNodeCondition = "cachewarm.io/Warm";
 // Annotation of a workload: "true" creates a CacheWarmup for it, "false" prevents that. Other
-// annotations (annotations.h) set the spec of that CacheWarmup. Label of a Namespace: "true"
+// annotations (annotations.h) set the spec of that CacheWarmup. Also a label of a Namespace: "true"
 // creates a CacheWarmup for every workload that requests an accelerator.
 inline constexpr std::string_view kWarmAnnotation = "cachewarm.io/warm";
 // Annotation of a CacheWarmup that was created because of a workload's annotations: digest of the
@@ -89,7 +90,7 @@ inline constexpr std::array<std::string_view, 4> kRevisionLabels = {
     "leaderworkerset.sigs.k8s.io/template-revision-hash", "controller-revision-hash"};
 
 // Returns the value of the first of kRevisionLabels that is present, "none" if none is. The
-// admission policy has the same rule.
+// admission policy applies the same rule.
 std::string RevisionOf(const Labels& labels);
 
 }  // namespace cachewarm::api

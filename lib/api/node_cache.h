@@ -35,11 +35,11 @@ struct WantedWarmup {
   std::string uid;
   std::string ns;
   std::string name;
-  std::vector<std::string> run_as;    // "u1000", "image"; at most 8
+  std::vector<std::string> run_as;    // run-as names of its pods ("u1000", "image"); at most 8
   std::vector<CacheChoice> caches;    // caches to capture; empty: every preset
-  std::vector<WantedBundle> bundles;  // they fit the node, and their keys are in use; at most 16
-  // Number of containers that crashed before they were ready. The number is part of the
-  // generation's id, so that the agent builds a fresh tree from the bundles after each crash.
+  std::vector<WantedBundle> bundles;  // fit the node, for keys that are in use; at most 16
+  // Number of crashes of containers that were not ready yet. The number is part of the generation's
+  // id, so that the agent builds a fresh tree from the bundles after each crash.
   int renew = 0;
   // The crashes that `renew` already counts, so that none is counted twice: "<podUID>:<restarts>",
   // newest last; at most 16.
@@ -79,7 +79,8 @@ struct CaptureRequest {
   friend bool operator==(const CaptureRequest&, const CaptureRequest&) = default;
 };
 
-// Time window of a pod's first start. The agent attributes the file events in it to the pod.
+// Time window of a pod's first start. The agent attributes the file events in this window to the
+// pod.
 struct StartWindow {
   std::string pod_uid;
   std::string warmup_uid;
@@ -123,7 +124,7 @@ struct NodeBundle {
   Digest digest;
   BundleState state = BundleState::kWaiting;
   int64_t bytes_done = 0;
-  double fetch_seconds = 0;  // first byte → active; while Fetching: time for bytes_done
+  double fetch_seconds = 0;  // first byte to activation; while Fetching: time spent on bytes_done
   std::string reason;
   std::string message;
   friend bool operator==(const NodeBundle&, const NodeBundle&) = default;

@@ -12,7 +12,7 @@ struct BackoffPolicy {
   Duration first{500};
   Duration most{30'000};
   double factor = 2.0;
-  double jitter = 0.5;  // 0 to 1; 0: no random reduction
+  double jitter = 0.5;  // largest random reduction, as a share of the delay: 0 to 1
 };
 
 // Returns the delay before the next retry. `attempt` is the number of retries so far: 0 after the

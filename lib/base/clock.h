@@ -32,7 +32,7 @@ class Clock {
   virtual MonoTime Monotonic() const = 0;
 
   // Blocks until `wake` is notified, `deadline` passes or `stop` is requested. `lock` is held on
-  // entry and exit. May wake early: callers loop over their own condition.
+  // entry and exit. May return earlier: callers check their own condition in a loop.
   virtual void WaitUntil(std::unique_lock<std::mutex>& lock, std::condition_variable_any& wake,
                          MonoTime deadline, std::stop_token stop) const = 0;
 };
@@ -50,7 +50,7 @@ std::string FormatTime(WallTime time);
 // ("2026-11-21T08:00:00.123000Z"). The last three digits are 0.
 std::string FormatMicroTime(WallTime time);
 // Parses an RFC 3339 time in UTC with up to nine digits of a fraction. INVALID_ARGUMENT for any
-// other text, including offsets other than Z.
+// other text, also for a time with an offset other than Z.
 absl::StatusOr<WallTime> ParseTime(std::string_view text);
 
 // Formats a duration for users, in the style of kubectl: "850ms", "12s", "4m05s", "3h41m", "2d3h".

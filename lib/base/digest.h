@@ -19,7 +19,7 @@ class Digest {
  public:
   Digest() = default;
   static absl::StatusOr<Digest> Parse(std::string_view text);
-  static Digest FromHex(std::string_view hex);  // requires 64 lower-case hex digits
+  static Digest FromHex(std::string_view hex);  // `hex` must be 64 lower-case hex digits
 
   bool empty() const { return hex_.empty(); }
   const std::string& hex() const { return hex_; }

@@ -8,7 +8,8 @@
 
 namespace cachewarm {
 
-// Returns a log that writes lines of `level` and above to standard error. `clock` must outlive it.
+// Returns a log that writes lines of `level` and above to standard error. `clock` must outlive the
+// log.
 std::unique_ptr<Log> MakeJsonLog(LogLevel level, const Clock& clock);
 
 }  // namespace cachewarm

@@ -36,8 +36,8 @@ struct LogField {
 
 using LogFields = std::initializer_list<LogField>;
 
-// Receives log lines. Thread-safe. `msg` is a constant past-tense sentence ("bundle published");
-// everything that varies is a field.
+// Receives log lines. Thread-safe. `msg` is a constant text that says what happened ("bundle
+// published"). Everything that varies is a field.
 class Log {
  public:
   Log() = default;

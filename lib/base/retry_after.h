@@ -8,10 +8,10 @@
 
 namespace cachewarm {
 
-// Stores in an error status the time that a server asked clients to wait (Retry-After). An OK
-// status stays unchanged.
+// Stores in an error status how long a server asked its clients to wait (Retry-After). An OK status
+// stays unchanged.
 void SetRetryAfter(absl::Status& status, Duration wait);
-// Returns the stored time, or nullopt.
+// Returns the stored duration; nullopt if there is none.
 std::optional<Duration> RetryAfterOf(const absl::Status& status);
 
 }  // namespace cachewarm

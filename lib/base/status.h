@@ -18,13 +18,15 @@
 //   CANCELLED                                 the process is stopping
 namespace cachewarm {
 
-// Returns an error with the message "context: message"; returns OK unchanged.
+// Returns the error with the same code and the message "context: message", but without its
+// payloads. Returns OK unchanged.
 absl::Status Annotate(const absl::Status& status, std::string_view context);
 
 // Returns true for the codes that the list above marks "retry with backoff" or "retry later".
 bool IsRetryable(const absl::Status& status);
 
-// Returns the status of a Status or a StatusOr. The reference is valid as long as the argument.
+// Returns the status of either type of result, so that a template can accept both. The reference is
+// valid as long as the argument.
 inline const absl::Status& StatusOf(const absl::Status& status) {
   return status;
 }

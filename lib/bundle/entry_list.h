@@ -31,7 +31,7 @@ absl::StatusOr<EntryList> WriteEntryList(const std::vector<Entry>& entries);
 
 // Decodes and checks a list of at most `entries_max` entries. Paths must be sorted and unique and
 // pass CheckPath() of policy.h; a file has at most 1 TiB. Otherwise INVALID_ARGUMENT, naming the
-// line and, if one is wrong, the field.
+// line, and the field if the fault is in one field.
 absl::StatusOr<std::vector<Entry>> ReadEntryList(const EntryList& list, int64_t entries_max);
 
 }  // namespace cachewarm::bundle

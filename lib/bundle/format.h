@@ -52,7 +52,7 @@ struct Entry {
   std::string kind;  // cache kind (lib/caches): determines mode, mtime and linking on the node
   int64_t bytes = 0;
   Digest digest;
-  int64_t mtime_ns = 0;  // since 1970; 0 for kinds whose engines do not compare it
+  int64_t mtime_ns = 0;  // nanoseconds since 1970; 0 for kinds whose engines do not compare mtimes
   // Index of the frame that holds the file's tar header. Frames are numbered from 0 across all
   // layers. The files of a frame are in the order of the entry list. In the tar, a file may be a
   // hard link to an earlier file with equal content in the same frame. Unpacking makes each entry a
@@ -66,7 +66,7 @@ struct Entry {
 // whole tar members or a part of one member that is larger than a frame.
 struct Frame {
   int64_t offset = 0;  // in the layer blob
-  int64_t bytes = 0;   // compressed
+  int64_t bytes = 0;   // compressed size
   int64_t raw_bytes = 0;
   Digest digest;  // of the compressed bytes
 
@@ -83,11 +83,11 @@ struct Facts {
   std::string architecture = "amd64";          // CPU architecture by its OCI name
   std::string key;                             // 64 hex digits, lib/fingerprint
   std::map<std::string, std::string> factors;  // the inputs of the key's hash, by name
-  std::map<std::string, std::string> node;     // driver, raw CPU flags...
+  std::map<std::string, std::string> node;     // of the capturing node: driver, raw CPU flags, ...
   std::map<std::string, std::string> engines;  // "torch": "2.15.0"
   bool requires_cpu_class = false;             // holds CPU code: fits only nodes of its CPU class
-  std::vector<std::string> gpu_architectures;  // for which it holds GPU code; sorted
-  int64_t compile_milliseconds = 0;  // total compile time recorded in the files; a hit saves it
+  std::vector<std::string> gpu_architectures;  // of its GPU code; sorted; empty: no GPU code
+  int64_t compile_milliseconds = 0;  // total compile time recorded in the files; a hit saves this
 
   friend bool operator==(const Facts&, const Facts&) = default;
 };
@@ -112,9 +112,9 @@ struct FormatLimits {
 
 // Returns the canonical JSON of a manifest.
 absl::StatusOr<std::string> WriteManifest(const Manifest& manifest);
-// Parses a manifest. Ignores unknown fields, as OCI requires. INVALID_ARGUMENT, naming the field,
-// if a media type, the artifact type or the schema version is not that of a bundle, if a digest or
-// a size is malformed, or if the number of layers is not between 1 and kLayersMax.
+// Parses a manifest. Ignores unknown fields, as OCI requires. A bundle has fixed media types,
+// artifact type and schema version, well-formed digests and sizes, and 1 to kLayersMax layers.
+// Otherwise INVALID_ARGUMENT, naming the field.
 absl::StatusOr<Manifest> ParseManifest(std::string_view text);
 
 // Returns the canonical JSON of a config.

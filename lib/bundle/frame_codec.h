@@ -36,9 +36,9 @@ class FrameReader {
   FrameReader& operator=(FrameReader&&) noexcept;
   ~FrameReader();
 
-  // Decompresses `frame` to `raw`, replacing its content. Never allocates more than `raw_bytes`
-  // bytes. DATA_LOSS unless `frame` is one complete frame with exactly `raw_bytes` bytes of
-  // content.
+  // Decompresses `frame` to `raw` and replaces the content of `raw`. Never allocates more than
+  // `raw_bytes` bytes. DATA_LOSS unless `frame` is one complete frame with exactly `raw_bytes`
+  // bytes of content.
   absl::Status Decompress(std::string_view frame, size_t raw_bytes, Buffer& raw);
 
  private:

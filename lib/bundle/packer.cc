@@ -70,7 +70,7 @@ absl::Status CheckUnion(const PackTree& tree, const BaseReuse& kept, const PackO
   return layers < static_cast<size_t>(kLayersMax)
              ? absl::OkStatus()
              : absl::InvalidArgumentError(
-                   fmt::format("the base bundle already has {} layers, the maximum", layers));
+                   fmt::format("the base bundle already has the maximum of {} layers", layers));
 }
 
 // Returns a bundle with the layers of the base and one new layer, which is written to `layer`.

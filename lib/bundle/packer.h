@@ -37,8 +37,8 @@ struct PackOptions {
   // An older bundle of the same tree, or null. Unchanged files are not packed again: the new bundle
   // consists of the layers of the base and one layer with the new files and with whiteouts for the
   // removed ones. Exception: all files are packed again, without the base, if more than half of the
-  // bytes would be new, if more than half of the base's bytes are obsolete, or if the base has many
-  // layers.
+  // bytes would be new, if more than half of the base's bytes are obsolete, or if the base has 8
+  // layers or more.
   const Bundle* base = nullptr;
   // Makes the new bundle the union of the files and `base`, which must then be set: files that
   // exist only in the base are kept. If a path is in both, the new file replaces the old one. A

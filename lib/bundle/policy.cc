@@ -138,10 +138,10 @@ absl::Status CheckTotals(const Totals& totals, const Limits& limits) {
   }
   if (totals.raw_bytes > kRatioFreeBytes &&
       totals.raw_bytes / limits.ratio_max > totals.frame_bytes) {
-    return absl::InvalidArgumentError(
-        fmt::format("the bundle is refused: files of {} bytes are stored in {}, more than {} to 1 "
-                    "(limits.ratio)",
-                    totals.raw_bytes, totals.frame_bytes, limits.ratio_max));
+    return absl::InvalidArgumentError(fmt::format(
+        "the bundle is refused: files of {} bytes take {} in the tar, more than {} to 1 "
+        "(limits.ratio)",
+        totals.raw_bytes, totals.frame_bytes, limits.ratio_max));
   }
   return absl::OkStatus();
 }

@@ -58,9 +58,9 @@ absl::Status CheckMember(const Member& member, const Limits& limits);
 // Sums over a whole bundle, known before it is fetched.
 struct Totals {
   int64_t entries = 0;
-  int64_t raw_bytes = 0;    // of all files
-  int64_t frame_bytes = 0;  // of all frames, uncompressed
-  int64_t packed_bytes = 0;
+  int64_t raw_bytes = 0;     // size of all files
+  int64_t frame_bytes = 0;   // uncompressed size of all frames
+  int64_t packed_bytes = 0;  // size of config and compressed layers
 };
 // Checks the number of files, the total size, and both ratios of Limits::ratio_max.
 absl::Status CheckTotals(const Totals& totals, const Limits& limits);

@@ -18,7 +18,8 @@ absl::StatusOr<size_t> TextSource::Read(std::span<char> buffer) {
 
 absl::Status TextSink::Write(std::string_view bytes) {
   if (bytes.size() > bytes_max_ - text_.size()) {
-    return absl::ResourceExhaustedError(fmt::format("longer than {} bytes", bytes_max_));
+    return absl::ResourceExhaustedError(
+        fmt::format("the content is longer than {} bytes", bytes_max_));
   }
   text_.append(bytes);
   return absl::OkStatus();

@@ -40,8 +40,8 @@ struct PublishOptions {
 };
 
 // Packs `files` directly into the repository; the bundle is readable on return. A failure leaves
-// only unreferenced blobs. If the repository lacks a layer of the base, the base is ignored, or
-// with keep_base FAILED_PRECONDITION is returned. Other errors are those of Pack() and of the
+// only unreferenced blobs. If the repository lacks a layer of the base, the base is ignored; with
+// keep_base this is the error FAILED_PRECONDITION. Other errors are those of Pack() and of the
 // store.
 absl::StatusOr<Publication> Publish(const RepositoryRef& ref, std::vector<PackFile> files,
                                     const Facts& facts, const PublishOptions& options,
@@ -52,8 +52,9 @@ absl::StatusOr<Publication> Publish(const RepositoryRef& ref, std::vector<PackFi
 absl::StatusOr<Bundle> ReadBundle(const RepositoryRef& ref, const Digest& digest,
                                   std::stop_token stop);
 
-// Arguments of Extract(), which unpacks `bundle` into `staging`. All files are durable on return if
-// `options.sync`. Errors, and the state of `staging` after an error, are as for Unpacker.
+// Arguments of Extract(), which unpacks `bundle` into `staging`. If `options.sync` is set, all
+// files are durable on return. Errors, and the state of `staging` after an error, are as for
+// Unpacker.
 struct Extraction {
   const Bundle& bundle;
   const fs::Dir& staging;

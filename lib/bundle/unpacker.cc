@@ -99,9 +99,9 @@ namespace {
 // memory to verify it.
 absl::Status CheckFrameSize(const Frame& frame, size_t layer, const Limits& limits) {
   if (frame.raw_bytes > limits.frame_raw_bytes_max) {
-    return absl::InvalidArgumentError(
-        fmt::format("the bundle is refused: a frame of layer {} holds {} bytes, more than {}",
-                    layer, frame.raw_bytes, limits.frame_raw_bytes_max));
+    return absl::InvalidArgumentError(fmt::format(
+        "the bundle is refused: a frame of layer {} has rawSize {} in the index, more than {}",
+        layer, frame.raw_bytes, limits.frame_raw_bytes_max));
   }
   if (frame.bytes > static_cast<int64_t>(FrameBytesMax(static_cast<size_t>(frame.raw_bytes)))) {
     return absl::InvalidArgumentError(

@@ -38,9 +38,9 @@ struct UnpackOptions {
   bool check_contents = true;
   // Makes Start() create the directories; if false they must exist.
   bool make_directories = true;
-  // Makes Finish() call syncfs, so that all files are durable on return. If false, the caller must
-  // call syncfs; one call suffices for several bundles. In both cases background syncs begin while
-  // files are still being created.
+  // Makes Finish() call syncfs, so that all files are durable when it returns. If false, the caller
+  // must call syncfs; one call suffices for several bundles. In both cases background syncs begin
+  // while files are still being created.
   bool sync = true;
   // Keeps a file that exists already: needed because a generation may be the union of several
   // bundles. The bundle's content for that path is still verified. If false, an existing path

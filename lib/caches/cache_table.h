@@ -43,7 +43,8 @@ class CacheTable {
   // Returns the properties of the file `path`, relative to a generation's root.
   Placement Classify(std::string_view path) const;
   // Returns the first component of each cache's path, sorted. The agent creates these directories
-  // in every generation, because an engine that runs as another user may not be allowed to.
+  // in every generation, because an engine that runs as another user may not be allowed to create
+  // them.
   std::vector<std::string> Directories() const;
 
   // Selects the files to capture. `present` lists all files of a generation, `used` those that the

@@ -19,8 +19,8 @@ struct ElfHeader {
   uint8_t abi_version = 0;
   uint16_t machine = 0;
   uint32_t flags = 0;
-  uint64_t segments_at = 0;
-  uint64_t sections_at = 0;
+  uint64_t segments_at = 0;  // file offset of the program headers; 0: none
+  uint64_t sections_at = 0;  // file offset of the section headers; 0: none
   uint32_t segments = 0;
   uint32_t segment_size = 0;
   uint32_t sections = 0;

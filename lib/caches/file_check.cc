@@ -52,13 +52,13 @@ absl::Status CheckElf(std::string_view path, uint64_t size, const ReadAt& read) 
     return absl::OkStatus();
   }
   if (!elf.has_value()) {
-    return absl::DataLossError(fmt::format("{}: begins with no complete ELF header", path));
+    return absl::DataLossError(fmt::format("{}: does not begin with a complete ELF header", path));
   }
   for (const uint64_t end : {elf->sections_end(), elf->segments_end()}) {
     if (end > size) {
       return absl::DataLossError(fmt::format(
-          "{}: truncated ELF file: its tables end at byte {}, but the file has {} bytes", path, end,
-          size));
+          "{}: truncated ELF file: the header tables end at byte {}, but the file has {} bytes",
+          path, end, size));
     }
   }
   return CheckSegments(*elf, size, path, read);

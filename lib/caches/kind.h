@@ -74,9 +74,10 @@ Skip CommonSkip(std::string_view path);
 Placement ClassifyInKind(const CacheKind& kind, std::string_view path, std::string_view prefix);
 
 // Returns the rows for modules that ninja builds, each in its own directory. `objects` matches the
-// object, which an engine opens to find the module; `rest` matches the files beside it. All are
-// writable and keep their mtimes: ninja rewrites files in place and compares the mtimes of objects,
-// sources and its own log to the nanosecond.
+// shared object (.so) of a module. An engine opens it whenever it loads the module, so reading it
+// counts as a hit. `rest` matches the other files of the directory. All are writable and keep their
+// mtimes: ninja rewrites files in place and compares the mtimes of its outputs, their sources and
+// its own log to the nanosecond.
 std::vector<FileRow> NinjaRows(std::string_view objects, std::string_view rest, UnitRule module);
 
 // Declares one function per row of the table: TorchInductorKind(), TritonKind(), ...

@@ -17,8 +17,8 @@ namespace {
 constexpr size_t kNameMax = 40;
 constexpr size_t kEnvMax = 128;
 constexpr size_t kCachePathMax = 128;
-// Limits the entries so that a NodeCache fits into the 1.5 MiB that etcd accepts: it holds the
-// entries of 64 warmups, their bundles and the status of the agent.
+// Limits the entries so that a NodeCache fits into the 1.5 MiB that etcd accepts: a NodeCache holds
+// the entries of 64 warmups, their bundles and the status of the agent.
 constexpr size_t kEncodedBytesMax = 8U << 10U;
 constexpr size_t kBytesPerGlob = 3;     // quotes and comma
 constexpr size_t kBytesPerCache = 150;  // field names, and the API server's managedFields
@@ -79,8 +79,8 @@ bool IsReserved(std::string_view env) {
   return std::find(std::begin(kReserved), std::end(kReserved), env) != std::end(kReserved);
 }
 
-// Accepts printable ASCII that JSON encodes as one byte each: Go's encoder writes <, >, & and
-// control characters as six bytes.
+// Accepts printable ASCII characters that JSON encodes as one byte each. The others would need
+// more: quotation mark and backslash two, and <, > and & six in Go's encoder.
 bool IsGlob(std::string_view text) {
   return !text.empty() && text.size() <= api::json::kGlobBytes && text.front() != '/' &&
          std::all_of(text.begin(), text.end(), [](char c) {
@@ -92,14 +92,14 @@ bool IsGlob(std::string_view text) {
 absl::Status CheckGlobs(size_t index, const api::CacheChoice& entry) {
   if (entry.include.size() > api::json::kIncludesMax) {
     return InvalidField(index, ".include",
-                        fmt::format("more than {} patterns", api::json::kIncludesMax));
+                        fmt::format("at most {} patterns are allowed", api::json::kIncludesMax));
   }
   for (const std::string& glob : entry.include) {
     if (!IsGlob(glob)) {
       return InvalidField(
           index, ".include",
-          fmt::format("each pattern must have 1 to {} printable ASCII characters without "
-                      "\"&<>\\ and be relative to path; use ? to match any other character",
+          fmt::format("each pattern must be relative to path and have 1 to {} characters: "
+                      "printable ASCII except \" & < > and \\; use ? to match any other character",
                       api::json::kGlobBytes));
     }
   }

@@ -32,8 +32,8 @@ struct Finding {
   caches::StoredCompileTime compile_time;
 };
 
-// Returns the sum of the compile times in the file. Reads the file in chunks into `piece`, which is
-// small enough for the processor's cache: in some trees, most bytes are read here.
+// Returns the sum of the compile times in the file. Reads the file in chunks into `piece`, which
+// should fit into the processor's cache: in some trees, this function reads most of the bytes.
 absl::StatusOr<caches::StoredCompileTime> ReadCompileTime(const fs::Fd& file, int64_t bytes,
                                                           std::span<char> piece) {
   caches::StoredCompileTime found;

@@ -23,7 +23,7 @@ absl::Status CheckNoWriter(const fs::Fd& file, const std::string& path);
 bool IsUnchanged(const fs::FileStat& before, const fs::FileStat& after);
 
 struct StableOpen {
-  const fs::Dir& tree;  // must outlive the source
+  const fs::Dir& tree;  // must outlive the returned source
   std::string path;
   fs::FileStat expected;                               // state when the file was selected
   std::function<void(const std::string&)> on_opening;  // called before the open; may be empty

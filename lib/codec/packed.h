@@ -84,9 +84,9 @@ class Packed {
 };
 
 // Stores parts that are common to many packed values (member names, labels, whole containers) only
-// once. A part becomes shared when enough values contain it for sharing to save memory; the
-// estimate uses the last few thousand occurrences. A shared part is removed with the last value
-// that contains it. Thread-safe; reading a value takes no lock.
+// once. A part becomes shared when it occurs so often that sharing saves memory. This is estimated
+// from the counts of the parts that were packed last, a few thousand of them. A shared part is
+// removed with the last value that contains it. Thread-safe; reading a value takes no lock.
 class PackTable : public std::enable_shared_from_this<PackTable> {
  public:
   static std::shared_ptr<PackTable> Make();

@@ -47,7 +47,7 @@ absl::Status CheckRelativePath(std::string_view path) {
     const std::string_view part = rest.substr(0, slash);
     if (part.empty() || part == "." || part == ".." || part.size() > NAME_MAX) {
       return absl::InvalidArgumentError(fmt::format(
-          "\"{}\" is not a relative path without empty, \".\", \"..\" or overlong parts", path));
+          "\"{}\": expected a relative path without empty, \".\", \"..\" or overlong parts", path));
     }
     if (slash == std::string_view::npos) {
       return absl::OkStatus();

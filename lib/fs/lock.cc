@@ -58,7 +58,7 @@ absl::StatusOr<Fd> Lock(const Dir& dir, std::string_view path, const LockWait& w
     }
     if (wait.clock.Monotonic() >= deadline) {
       return absl::DeadlineExceededError(
-          fmt::format("{}: locked by another writer", FullName(dir, path)));
+          fmt::format("{}: another process or thread holds the lock", FullName(dir, path)));
     }
   }
 }

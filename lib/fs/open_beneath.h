@@ -18,7 +18,7 @@ namespace cachewarm::fs {
 absl::StatusOr<Fd> OpenBeneath(const Dir& dir, const std::string& path, int flags, mode_t mode = 0);
 
 // Opens the parent directory of a path for the *at() system calls, whose arguments are fd() and
-// name(), the last part of the path. `dir` must outlive it.
+// name(), the last part of the path. `dir` must outlive the Parent.
 class Parent {
  public:
   static absl::StatusOr<Parent> Of(const Dir& dir, std::string_view path);

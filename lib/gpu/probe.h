@@ -40,7 +40,8 @@ class Probe {
 };
 
 // Returns a probe that tries NVML first, because it sees every device of the node, then the CUDA
-// driver library. Loads both by dlopen: the program starts on machines without them.
+// driver library. Loads both libraries by dlopen, so that the program also starts on machines
+// without them.
 std::unique_ptr<Probe> MakeCudaProbe();
 
 // Returns a probe that finds no device.

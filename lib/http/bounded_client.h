@@ -24,12 +24,13 @@ struct BoundedClientOptions {
   Duration total{3'600'000};
 };
 
-// Returns a client for an untrusted server, such as a pod of a tenant: a request holds at most its
-// headers, its body_bytes_max and 256 KiB in memory, and fails when its time is over. Supports only
-// plain HTTP/1.1, without proxies and name lookup; INVALID_ARGUMENT for an https URL or a host
-// other than `address`. Each request uses its own connection, which is closed as soon as the needed
-// part of the response has arrived. Requests run on the thread of the caller; `stop` ends them at
-// once. Thread-safe. INVALID_ARGUMENT if the address is not an IP address.
+// Returns a client for an untrusted server, such as a pod of a tenant. A request keeps in memory at
+// most the headers of the response, body_bytes_max bytes of its body and 256 KiB more. It fails
+// after `total`, however slowly the server sends. Supports only plain HTTP/1.1, without proxies and
+// name lookup: a request to an https URL or to a host other than `address` is INVALID_ARGUMENT.
+// Each request uses its own connection, which is closed as soon as the needed part of the response
+// has arrived. Requests run on the thread of the caller; `stop` ends them at once. Thread-safe.
+// MakeBoundedClient() returns INVALID_ARGUMENT if `address` is not an IP address.
 absl::StatusOr<std::unique_ptr<Client>> MakeBoundedClient(BoundedClientOptions options);
 
 }  // namespace cachewarm::http

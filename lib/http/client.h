@@ -23,7 +23,8 @@ std::string_view MethodName(Method method);
 class BodySource {
  public:
   virtual ~BodySource() = default;
-  // Reads up to `out.size()` bytes to `out` and returns their number; 0 only at the end. May block.
+  // Reads up to `out.size()` bytes into `out` and returns their number; 0 only at the end. May
+  // block.
   virtual absl::StatusOr<size_t> Read(std::span<char> out) = 0;
   // Returns the announced length; Read() must deliver exactly that many bytes.
   virtual uint64_t size() const = 0;
@@ -91,7 +92,7 @@ class Client {
 // rotated file takes effect; if a file cannot be read, its last good content stays in use.
 struct TlsOptions {
   std::string ca_file;           // PEM; trusted instead of the system's authorities
-  std::string ca_pem;            // as ca_file, but PEM text; both may be set
+  std::string ca_pem;            // the same as PEM text; if both are set, both are trusted
   std::string certificate_file;  // PEM chain of the client, with key_file
   std::string certificate_pem;
   std::string key_file;
@@ -103,7 +104,7 @@ struct ClientOptions {
   // Hosts that may be contacted over plain HTTP. Loopback hosts always may.
   std::vector<std::string> plain_http_hosts;
   std::string user_agent = "cachewarm";
-  ProxyOptions proxy;  // variables such as HTTPS_PROXY are not read: see ReadProxies()
+  ProxyOptions proxy;  // fill it with ReadProxies() to respect HTTPS_PROXY and the like
 };
 
 // Prepares the process for HTTP clients. Call it first in main, before any thread exists. It keeps
@@ -118,8 +119,8 @@ void PrepareProcess();
 // INTERNAL if the I/O thread cannot be started.
 absl::StatusOr<std::unique_ptr<Client>> MakeClient(const ClientOptions& options);
 
-// Converts a response into a status by its code (lib/base/http_status.h), with the beginning of the
-// body as message.
+// Converts a response into a status: its HTTP status gives the code (lib/base/http_status.h), the
+// beginning of its body the message.
 absl::Status StatusOf(const Response& response);
 
 }  // namespace cachewarm::http

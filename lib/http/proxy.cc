@@ -61,7 +61,7 @@ absl::StatusOr<Url> ParseProxy(std::string_view text) {
   // The message never quotes text that may contain a password.
   if (text.find('@') != std::string_view::npos) {
     return absl::InvalidArgumentError(
-        "the proxy: user and password in its URL are not supported; name a proxy that needs none");
+        "a proxy URL with user and password is not supported; name a proxy that needs none");
   }
   const auto refuse = [text](std::string_view problem) {
     return absl::InvalidArgumentError(

@@ -53,7 +53,7 @@ class ProxyRules {
     std::string name;     // lower case, without leading dot; empty: any host
     bool itself = true;   // matches the name itself, not only subdomains
     uint16_t port = 0;    // 0: any port
-    std::string address;  // of a CIDR or address entry, in network byte order; empty: a name
+    std::string address;  // of a CIDR or address entry, in network byte order; empty for a name
     int prefix_bits = 0;  // number of leading bits of `address` that must match
   };
   static absl::StatusOr<Exception> ParseException(std::string_view entry);

@@ -23,11 +23,12 @@ struct Url {
   std::string ToString() const { return Origin() + target; }
 };
 
-// Resolves a Location header against the URL that returned it (RFC 3986 §5.2, without dot
-// segments).
+// Resolves a Location header against the URL whose response contained it (RFC 3986 §5.2, but "."
+// and ".." stay in the path).
 absl::StatusOr<Url> ResolveLocation(const Url& base, std::string_view location);
 
-// Returns true for "localhost", 127.0.0.0/8 and ::1, where plain HTTP is not visible to a network.
+// Returns true for "localhost", 127.0.0.0/8 and ::1: plain HTTP to these hosts does not leave the
+// machine.
 bool IsLoopback(std::string_view host);
 
 }  // namespace cachewarm::http

@@ -21,7 +21,7 @@ struct MetricSpec {
   std::string help;
   std::vector<std::string> labels;
   // Maximum number of label combinations. Values of further combinations go to one series whose
-  // labels are all "other"; each of them increments cachewarm_metrics_overflow_total{metric}.
+  // labels are all "other"; each such value increments cachewarm_metrics_overflow_total{metric}.
   size_t series_max = 2000;
 };
 

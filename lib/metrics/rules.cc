@@ -29,14 +29,14 @@ bool IsSnake(std::string_view text) {
 absl::Status CheckEnding(MetricType type, const MetricSpec& spec) {
   const bool total = spec.name.ends_with("_total");
   if (type == MetricType::kCounter && !total) {
-    return Bad(spec, "a counter ends with _total");
+    return Bad(spec, "the name of a counter must end with _total");
   }
   if (type != MetricType::kCounter && total) {
-    return Bad(spec, "only a counter ends with _total");
+    return Bad(spec, "only the name of a counter may end with _total");
   }
   if (type == MetricType::kHistogram && !spec.name.ends_with("_seconds") &&
       !spec.name.ends_with("_bytes")) {
-    return Bad(spec, "a histogram ends with _seconds or _bytes");
+    return Bad(spec, "the name of a histogram must end with _seconds or _bytes");
   }
   return absl::OkStatus();
 }
@@ -45,7 +45,7 @@ absl::Status CheckEnding(MetricType type, const MetricSpec& spec) {
 
 absl::Status CheckSpec(MetricType type, const MetricSpec& spec) {
   if (!spec.name.starts_with(kPrefix) || !IsSnake(spec.name)) {
-    return Bad(spec, "the name must be cachewarm_ and lower-case words joined by _");
+    return Bad(spec, "the name must start with cachewarm_ and have only a-z, 0-9 and _");
   }
   CW_RETURN_IF_ERROR(CheckEnding(type, spec));
   if (spec.help.empty()) {
@@ -69,7 +69,8 @@ absl::Status CheckBuckets(const MetricSpec& spec, const std::vector<double>& buc
   const bool ascending =
       std::adjacent_find(buckets.begin(), buckets.end(), std::greater_equal<>()) == buckets.end();
   return buckets.empty() || buckets.size() > kBucketsMax || !finite || !ascending
-             ? Bad(spec, fmt::format("expected 1 to {} ascending bucket bounds", kBucketsMax))
+             ? Bad(spec,
+                   fmt::format("expected 1 to {} finite, ascending bucket bounds", kBucketsMax))
              : absl::OkStatus();
 }
 

@@ -47,9 +47,11 @@ struct Certificate {
 // is none, more than 32, or one that cannot be read. Safe for untrusted input.
 absl::StatusOr<std::vector<Certificate>> ParseCertificates(std::string_view pem);
 
-// Returns true if the key of `authority` signed `certificate`.
+// Returns true if the key of `authority` signed `certificate`. Both are PEM texts, of which only
+// the first certificate counts. False if either cannot be parsed.
 bool IsSignedBy(std::string_view certificate, std::string_view authority);
-// Returns true if `key` is the private key of the first certificate.
+// Returns true if `key` is the private key of the first certificate in `certificate`. False if
+// either cannot be parsed.
 bool KeyMatches(std::string_view key, std::string_view certificate);
 
 }  // namespace cachewarm::pki

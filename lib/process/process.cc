@@ -23,8 +23,8 @@ namespace {
 constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 250'000'000};
 constexpr int64_t kConfigBytesMax = 1 << 20;
 constexpr int kNiceMost = 19;
-// Bytes: more free memory at the end of the heap than this is returned to the kernel, and blocks of
-// at least this size get their own mapping.
+// In bytes. Free memory at the end of the heap is returned to the kernel if it is larger than this.
+// A block of at least this size gets its own mapping, which is returned when the block is freed.
 constexpr int kHeapKeptMax = 128 << 10;
 
 std::string HostName() {

@@ -22,8 +22,8 @@ namespace cachewarm::process {
 sigset_t BlockSignals();
 
 // Configures malloc for a daemon: one heap for all threads, whose free memory is returned to the
-// kernel (mallopt(3)). By default each thread gets a heap that only grows; that kept 37 MB of free
-// memory in an operator that uses 4 MB. Call before any thread exists.
+// kernel (mallopt(3)). By default each thread gets a heap that only grows: an operator that used 4
+// MB then kept 37 MB of free memory. Call before any thread exists.
 void KeepMemoryLow();
 
 // Gives the calling thread CPU and disk only when no other thread needs them (nice 19, idle I/O
@@ -43,8 +43,8 @@ inline constexpr std::chrono::milliseconds kStopWithin{1800};
 // returns kStopWithin plus the delay of the drain.
 using StopLimit = std::function<std::chrono::milliseconds()>;
 // Runs `work` on its own thread and returns its status. The first of `signals` (from
-// BlockSignals()) requests a stop of `work`. If `work` has not returned when the time of `limit`
-// has passed, the process exits with success, by default within 2 s of SIGTERM. That is safe: every
+// BlockSignals()) requests a stop of `work`. If `work` does not return within the time limit, the
+// process exits with success, by default within 2 s of the signal. Such an exit is safe: every
 // program tolerates being killed at any instruction.
 absl::Status RunUntilSignal(
     const sigset_t& signals, Log& log, const std::function<absl::Status(std::stop_token)>& work,

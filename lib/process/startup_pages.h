@@ -22,12 +22,13 @@ struct Mapping {
 };
 
 // Parses the text of /proc/PID/smaps (proc_pid_smaps(5)). Returns the private, read-only mappings
-// of files in which no page differs from the file. Skips mappings whose state is unknown. Pure.
+// of files in which no page differs from the file. Skips a mapping if the text does not say whether
+// its pages differ (no line "Anonymous:"). Pure.
 std::vector<Mapping> UnchangedFiles(const std::string& smaps);
 
 // Removes the mappings of UnchangedFiles() from the resident set; later reads load them from the
 // page cache. Returns the size of these mappings in bytes; pages that were not resident count, too.
-// UNAVAILABLE if /proc cannot be read; nothing has changed then. Daemons call it after all
+// If /proc cannot be read, returns an error and changes nothing. Daemons call it after all
 // libraries are loaded.
 absl::StatusOr<size_t> DropStartupPages();
 

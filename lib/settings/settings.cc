@@ -139,7 +139,8 @@ absl::StatusOr<Values> ReadConfigFile(const Table& table, const Sources& sources
     return Values();
   }
   if (documents->size() > 1 || !documents->front().is_object()) {
-    return absl::InvalidArgumentError(fmt::format("{}: must be one map of settings", path));
+    return absl::InvalidArgumentError(
+        fmt::format("{}: expected one YAML document with a map of settings", path));
   }
   FileReader reader(table, path);
   CW_RETURN_IF_ERROR(reader.Read(documents->front(), ""));

@@ -28,8 +28,9 @@ Setter Name(std::string& to, const NameRule& rule) {
                                rule.also.find(c) != std::string_view::npos;
                       });
     if (!fits) {
-      return absl::InvalidArgumentError(fmt::format(
-          "\"{}\" is not a valid name of {}: expected a name such as gpu-pool-1", name, rule.what));
+      return absl::InvalidArgumentError(
+          fmt::format("\"{}\" is not a valid name of {}: expected a-z, 0-9 and -, as in gpu-pool-1",
+                      name, rule.what));
     }
     to = name;
     return absl::OkStatus();

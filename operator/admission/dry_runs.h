@@ -36,8 +36,8 @@ class DryRuns {
                             const plan::DryRunRequest& request, std::stop_token stop);
 
   // Repeats the last request of the warmup, at most once per `interval`. Call when the API server
-  // seems to reject the warmup's pods. Returns nullopt if `interval` has not passed or there was no
-  // request.
+  // seems to reject the warmup's pods. Returns nullopt if there was no request, or if `interval`
+  // has not passed since the last result.
   std::optional<plan::AdmissionDryRun> Rerun(const std::string& warmup_uid, const std::string& ns,
                                              Duration interval, std::stop_token stop);
 

@@ -77,9 +77,9 @@ std::vector<Note> PresetProblems(const Json& spec) {
         !known.ok()) {
       problems.push_back({.is_warning = true,
                           .reason = reason::kInvalidAnnotation,
-                          .text = fmt::format("annotation cachewarm.io/caches: {}; remove it, or "
-                                              "create a CacheWarmup that defines it with env, "
-                                              "path and include",
+                          .text = fmt::format("annotation cachewarm.io/caches: {}; remove this "
+                                              "name, or create a CacheWarmup that defines "
+                                              "the cache with env, path and include",
                                               Message(known))});
     }
   }
@@ -102,8 +102,8 @@ Note Warning(std::string_view reason, std::string text) {
 }
 
 // Creates the CacheWarmup without the spec fields from annotations; the apply that follows adds
-// them. If the create wrote these fields, it would also own them, so that an apply that omits them
-// later could not remove them.
+// them. If the create wrote these fields, its entry in managedFields would own them too, so that a
+// later apply without them could not remove them.
 Decision Create(const AnnotationRequest& request) {
   if (!request.served_by.empty()) {
     if (!HasWarmAnnotation(request)) {

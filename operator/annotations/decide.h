@@ -65,7 +65,7 @@ struct Decision {
   Step step = Step::kNothing;
   codec::Json object;
   std::vector<Note> events;    // record these after the step has succeeded
-  std::vector<Note> problems;  // present problems; record each when it first appears
+  std::vector<Note> problems;  // current problems; record each when it first appears
   std::optional<Duration> requeue_after;
 };
 

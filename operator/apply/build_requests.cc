@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kAnswerBytesMax = 1U << 20U;
 constexpr size_t kExcerptBytes = 256;
-// Intervals between retries while the server is unreachable or still loading.
+// Intervals between retries while the builder's server is unreachable or still loading.
 constexpr BackoffPolicy kRetryBackoff{.first = Duration(200), .most = Duration(5'000), .jitter = 0};
 
 std::string Named(const plan::DesiredBuildRequests& batch, size_t index) {

@@ -43,8 +43,9 @@ struct ExecuteResult {
 //
 // Writes the status first. If another writer changed the warmup since the snapshot, returns ABORTED
 // and executes nothing else. After a failed step, skips the later steps and returns the step's
-// first error; an error of the annotations is returned only after the later steps. Within one step,
-// tries every request. An existing Job, a deleted pod and a removed gate count as success.
+// first error. Exception: an error of the annotation step does not stop the later steps and is
+// returned after them. Within one step, tries every request. A request counts as successful if its
+// Job exists already, its pod was deleted, or its gate was already removed.
 //
 // The rejection of a request for one node or pod is not an error: each step counts its rejections
 // and logs them once. A rejected Job is recorded in `job_refusals`. kube::SlowNamespaceLimiter
@@ -93,8 +94,8 @@ class Executor {
 // If the API server rejects a node preference (the pod's affinity changed meanwhile, or an
 // admission policy forbids it), releases the pod without the preference. If the API server rejects
 // an exclusion of unusable nodes, returns the error: the next plan decides again, and
-// controllers::HeldPods releases the pod past its deadline. Also returns the errors ABORTED and
-// DEADLINE_EXCEEDED of `turns`.
+// controllers::HeldPods releases the pod past its deadline. Also returns ABORTED and
+// DEADLINE_EXCEEDED of `turns`, which limits patches in slow namespaces.
 absl::StatusOr<bool> ReleaseGate(kube::Client& client, kube::SlowNamespaceLimiter& turns,
                                  const plan::GateRelease& release, std::stop_token stop);
 

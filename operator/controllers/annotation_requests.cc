@@ -19,7 +19,8 @@ using codec::Json;
 // Maximum number of steps in one reconcile: a create, the apply that completes the new object, and
 // Step::kNothing, which ends the reconcile.
 constexpr int kStepsAtOnce = 3;
-// Retry interval after a conflict with another writer, whose change is in the store by then.
+// Retry interval after a conflict with another writer. By the time of the retry, the store has that
+// writer's change.
 constexpr Duration kConflictRetry{500};
 // Retry interval after the API server rejected a request. A retry rarely helps until a user changes
 // something.

@@ -118,13 +118,13 @@ std::vector<annotations::Note> WhySkipped(const std::string& ns, bool unlabelled
     return {SkippedWarning(
         fmt::format("not injected: namespace {} requests warmups, but this pod has no supported "
                     "owner and no label that distinguishes it from other pods; set a label such as "
-                    "\"app\", or set the annotation {}=false",
+                    "\"app\", or exclude the pod with the annotation {}=false",
                     ns, api::kWarmAnnotation))};
   }
   return {SkippedWarning(
       fmt::format("not injected: namespace {} already has {} CacheWarmups for standalone pods, "
                   "probably because a label differs with every run; create a CacheWarmup whose "
-                  "spec.selector has only the constant labels, and delete the unused ones",
+                  "spec.selector has only the constant labels, and delete the unused CacheWarmups",
                   ns, kStandaloneMax))};
 }
 

@@ -24,8 +24,9 @@ constexpr Duration kGrace{1500};
 // Time after the deadline during which a standby leaves the release to the leader. Short enough to
 // release the pod within 5 s of its deadline.
 constexpr Duration kStandbyGrace{3000};
-// Time after the creation of a held pod at which the store has received the warmup and the inject
-// label that caused the hold. Until then, if either is missing, holding may still be enabled.
+// Time from the creation of a held pod until the store has certainly received the warmup and the
+// inject label that caused the hold. Before that, a missing warmup or label does not mean that
+// holding is disabled.
 constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
 constexpr Duration kSweepTimeout{5'000};
@@ -33,8 +34,8 @@ constexpr Duration kSweepTimeout{5'000};
 // releases these pods.
 constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = kHeldWorkers / 2,
                                                              .limit = Duration(30'000)};
-// Maximum age of `cached_budgets_`. They do not include pods that were created later. Therefore
-// such a pod may be released too late, but by at most this time.
+// Maximum age of `cached_budgets_`. A pod that was created after the budgets were computed is
+// missing in them, so it may be released too late, by at most this time.
 constexpr Duration kBudgetsTtl{500};
 // Default of spec.gate.maxHoldSeconds. It applies to pods without a deadline annotation until the
 // warmup store has synced.
@@ -119,7 +120,7 @@ absl::StatusOr<kube::Outcome> HeldPods::ReconcilePod(const kube::CachedObjectPtr
 
 HeldDecision HeldPods::Evaluate(const api::Pod& pod, Duration grace) const {
   const WallTime now = deps_.clock.Now();
-  // Until the initial list has synced, absence from the store does not mean the warmup was deleted.
+  // Until the first list of warmups has synced, a warmup that the store lacks may still exist.
   if (!cluster_.warmups.store().HasSynced()) {
     return EvaluateOverduePod(pod, now, api::gate::Deadline(pod, kDefaultHold));
   }

@@ -17,7 +17,8 @@ namespace {
 
 // Retry interval while the store does not have the operator's last write to the warmup.
 constexpr Duration kStaleRetry{25};
-// Time after a write from which on the store counts as current even if it does not have the write.
+// Maximum time that a reconcile waits for the store to have the operator's last write. After this
+// time the store counts as current anyway.
 constexpr Duration kStaleAtMost{5000};
 // Interval at which dry runs are repeated while a workload has fewer pods than it should, because
 // the API server may be rejecting its pods.

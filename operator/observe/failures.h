@@ -18,11 +18,13 @@
 namespace cachewarm::observe {
 
 // Returns the newest failure to create a pod of the warmup in `snapshot`. Reads the snapshot's
-// warmup, workload, pods, dry run and root. A condition counts while it is present. The API server
-// keeps events for an hour, so an event counts only if it is newer than the last transition of the
-// warmup's condition Ready. If that condition is False because the API server rejected the
-// injection, and the last dry run was allowed, the event must also be newer than that dry run. Also
-// reads the workloads whose template has the warmup's labels (owners.h), even if they have no pods.
+// warmup, workload, pods, dry run and root. Also considers the workloads whose template has the
+// warmup's labels (owners.h), even if they have no pods.
+//
+// The condition ReplicaFailure of a workload counts while it is True. The API server keeps events
+// for an hour, so an event counts only if it is newer than the last transition of the warmup's
+// condition Ready. If Ready is False with the reason InjectionRejected, and the last dry run was
+// allowed, the event must also be newer than that dry run.
 plan::CreateFailure FindCreateFailure(const ClusterCache& cluster, const plan::Snapshot& snapshot);
 
 // Returns kubelet's messages about the cache volume by pod uid. Considers only `pods` whose

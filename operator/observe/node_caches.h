@@ -42,7 +42,7 @@ class NodeCaches {
   // (operator/plan/fetching/fetch_slots.h).
   Value ShareOf(const std::string& warmup_uid, const std::string& node) const;
 
-  // Returns the number of entries in spec.warmups.
+  // Returns the number of entries in spec.warmups of the node's NodeCache; 0 if there is none.
   size_t CountOf(const std::string& node) const;
 
   // Returns the warmups that are listed by at least one NodeCache.
@@ -62,9 +62,9 @@ class NodeCaches {
   mutable std::mutex mutex_;
   std::map<NamedWarmup, int64_t> named_;  // number of NodeCaches that list the warmup
   std::map<std::string, std::set<std::string>>
-      pending_;  // by node: uids of warmups with bundles that it must still fetch
+      pending_;  // by node: uids of the warmups of which the node must still fetch a bundle
   mutable std::map<std::string, std::string>
-      undecodable_;  // by node: resourceVersion for which the error was logged
+      undecodable_;  // by node: resourceVersion of the NodeCache when its last error was logged
 };
 
 }  // namespace cachewarm::observe

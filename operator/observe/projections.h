@@ -9,11 +9,16 @@
 // drops members with an unexpected type.
 namespace cachewarm::observe {
 
-// Keeps identity, labels, cachewarm annotations, the controlling owner, the node, the reason why
-// the pod is not scheduled, requests and run-as of containers, the pod group, the cache volume,
-// conditions, container statuses, a restartPolicy other than Always, tolerations and required node
-// affinity. For a gated pod, also keeps all affinity and annotations, because the patch that
-// removes the gate needs them.
+// Keeps:
+//  - identity, labels, owners, and the annotations of cachewarm and of pod groups;
+//  - where the pod may run: node, gates, node selector, required node affinity, tolerations;
+//  - of each container: name, image, requests and limits, user, whether it has a readiness probe,
+//    and the mounts that conflict with the cache path;
+//  - the pod group, the overhead, the operating system, the cache volume, and a restartPolicy other
+//    than Always;
+//  - the phase, the IP, the conditions and the container statuses.
+// For a gated pod, also keeps all affinity and annotations, because the patch that removes the gate
+// needs them.
 void ProjectPod(codec::Json& pod);
 
 // Keeps identity, labels, taints, unschedulable, allocatable, conditions, operating system and a

@@ -145,8 +145,8 @@ bool Meets(const Json& requirement, const Labels& labels) {
 struct OwnerConstraints {
   plan::RolloutConstraints constraints;
   bool counts = false;  // true if constraints.available and constraints.required are known
-  // Sum of the available pods that the workloads lack. The surplus of one workload does not reduce
-  // the lack of another.
+  // Number of pods that must be available but are not, summed over the workloads. Surplus pods of
+  // one workload do not offset missing pods of another.
   int64_t lacking = 0;
 };
 

@@ -9,8 +9,8 @@
 
 namespace cachewarm::observe {
 
-// Inputs of a snapshot that do not come from the ClusterCache. plan::Snapshot describes them;
-// `refused_jobs` become part of its `jobs`.
+// Inputs of a snapshot that do not come from the ClusterCache. plan::Snapshot describes them. Its
+// member `jobs` also contains `refused_jobs`, the Jobs whose creation the API server rejected.
 struct ObserveInputs {
   WallTime now{};
   plan::Settings settings;

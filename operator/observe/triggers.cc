@@ -75,7 +75,7 @@ bool IsSame(const Entries& before, const Entries& after, const std::string& key)
 struct SharedList {
   std::string_view name;
   std::string_view key;     // name of the member that identifies an item
-  std::string_view warmup;  // name of the member of a spec item with the uid of its warmup
+  std::string_view warmup;  // name of the member that contains the warmup's uid; only in spec items
 };
 constexpr std::array<SharedList, 3> kSharedLists = {
     {{.name = "warmups", .key = "uid", .warmup = "uid"},

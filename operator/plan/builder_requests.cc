@@ -19,7 +19,7 @@ bool FollowBuildRequests(PlanContext& context, const PodView& pod, BuilderStatus
   const bool has_begun = begun != context.in.build_requests.end();
   // The server in the builder's pod accepts requests once the pod's containers are ready; the pod
   // then has an IP. While the server compiles, its readiness probe may fail, so requests that have
-  // begun continue.
+  // begun continue even if the containers are no longer ready.
   if (!has_begun && (!pod.pod->containers_ready || pod.pod->ip.empty())) {
     return false;
   }

@@ -282,7 +282,8 @@ void Follow(PlanContext& context, BuilderStatus& builder) {
     FollowJob(context, key == context.keys.end() ? nullptr : &*key, builder);
   } else if (key == context.keys.end()) {
     RetireCandidate(context, builder,
-                    "the build is obsolete: no pod uses its image any more, or its nodes are gone");
+                    "the build is obsolete: no pod uses the image of the build any more, or no "
+                    "node of its GPU type and CPU class is left");
   } else {
     FollowCandidate(context, *key, builder);
   }
@@ -332,7 +333,8 @@ void DecideBuilders(PlanContext& context) {
   // Iterate by index, because a call in the loop may add entries.
   for (size_t i = 0; i < context.out.status.builders.size(); ++i) {
     if (BuilderStatus& builder = context.out.status.builders[i]; IsRunning(builder)) {
-      // The current settings also apply to a running build.
+      // A running build follows the current settings, so a change of settings during the build does
+      // not reset its attempts.
       builder.settings_hash = context.build_settings;
       Follow(context, builder);
     }

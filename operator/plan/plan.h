@@ -30,15 +30,16 @@ struct DesiredJob {
   std::shared_ptr<const codec::Json> object;  // batch/v1 Job, complete
 };
 
-// Sets one annotation of a pod. The patch fails if the pod has a different uid, because the name
-// may have been reused. If `held` is set, the patch also fails if the pod no longer has cachewarm's
-// gate.
+// Sets one annotation of a pod. The patch fails if the uid differs, because the pod is then a newer
+// one with the same name.
 struct PodAnnotation {
   std::string ns;
   std::string pod;
   std::string uid;
   std::string key;
   std::string value;
+  // The pod, if it is held: the patch then also fails if the pod no longer has cachewarm's gate.
+  // Null: the gate is not checked.
   std::shared_ptr<const api::Pod> held;
 };
 
@@ -94,8 +95,9 @@ struct BuildOutcome {
 };
 
 struct Plan {
-  // Step 1: the whole desired status. The server-side apply contains the resourceVersion of the
-  // Snapshot. If the warmup has changed since, the API server answers 409 and the plan is dropped.
+  // Step 1: the whole desired status. The server-side apply contains the resourceVersion that the
+  // warmup has in the Snapshot. If the warmup has changed since, the API server answers 409 and the
+  // plan is dropped.
   // `status_changed` is false if the status is already as desired.
   bool status_changed = false;
   api::WarmupStatus status;

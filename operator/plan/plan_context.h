@@ -36,9 +36,9 @@ struct TemplateView {
   std::map<std::string, std::string> labels;
   PodFactors factors;    // container "" if the template has no container of the requested name
   std::string run_as;    // directory name for the container's user (render::RunAs)
-  std::string revision;  // "t-" and a short hash of the template; the revision of builder Jobs
+  std::string revision;  // "t-" and a short hash of the template
   bool has_readiness_probe = false;
-  bool may_end = false;  // pods of this template may end (api::Pod::may_end)
+  bool may_end = false;  // the restart policy allows containers to complete (api::Pod::may_end)
   PodShape shape;
 };
 
@@ -50,14 +50,14 @@ struct PodView {
   bool held = false;      // has cachewarm's gate
   bool of_job = false;    // belongs to a builder Job
   bool finished = false;  // Succeeded or Failed
-  // The pod exits when its work is done. Exit code 0 is then success, not a crash, and also ends
-  // the first start (see ReadyAt) if it is still in progress.
+  // The pod exits when its work is done. Exit code 0 is then success, not a crash, and ends a first
+  // start that is still in progress (see ReadyAt).
   bool runs_to_completion = false;
   std::string run_as;
   std::string revision;
   PodFactors factors;
   std::shared_ptr<const PodShape> shape;            // set for held pods only
-  std::optional<api::StartResult> counted;          // result of its first start, once known
+  std::optional<api::StartResult> counted;          // result of its first start; unset: not counted
   const api::ContainerStatus* container = nullptr;  // null before kubelet reports it
   int node = -1;  // index into PlanContext::nodes; -1: not bound, or node unknown
 };
@@ -65,7 +65,7 @@ struct PodView {
 struct NodeState {
   const NodeView* view = nullptr;
   const api::NodeCache* cache = nullptr;      // null: none, or only that of a deleted node
-  const api::NodeWarmup* reported = nullptr;  // the agent's report about this warmup
+  const api::NodeWarmup* reported = nullptr;  // the agent's report about this warmup; null: none
   std::string_view hostname;                  // points into the node object
   // A pod of the workload could be scheduled here if the node were Ready and idle, without cordon
   // and transient taints (Taints::kPersistent).
@@ -103,7 +103,7 @@ struct LiveKey {
 // A held pod that is released to become the builder of a key.
 struct BuilderCandidate {
   size_t pod = 0;     // index into PlanContext::pods
-  size_t target = 0;  // index of the target whose nodes it should prefer
+  size_t target = 0;  // index into PlanContext::targets; the pod prefers the nodes of that target
   // A prepared node of the target had capacity, which is reserved for this pod.
   bool has_capacity = false;
 };
@@ -139,12 +139,13 @@ struct PlanContext {
   std::vector<BuilderCandidate> builder_candidates;
   std::map<size_t, std::vector<api::CaptureRequest>> captures;  // by index of the node
   std::string job_refusal;    // reason why no builder Job is created, for users
-  std::string store_refusal;  // the store's answer to a failed publish
+  std::string store_refusal;  // an agent's message about a failed publish; empty: none failed
   // DecideStarts
   std::map<size_t, std::vector<api::StartWindow>> windows;  // by index of the node
   std::set<std::string> proven_revisions;  // revisions with a pod that had a hit or was captured
 
-  // Capacity reserved on each node for pods released in this plan and for unbound pods.
+  // By index of the node: capacity that is already reserved in this plan for unbound pods, whether
+  // held or released, and for the pods of builder Jobs.
   std::map<size_t, Resources> reserved;
   // Cached results of BundleFor() by key: an index into out.status.bundles, or -1 for no bundle.
   // Cleared when a bundle is recorded or removed.
@@ -198,8 +199,8 @@ const api::NodeBundle* ReportedBundle(const NodeState& node, const Digest& diges
 // True if the bundle that serves pods of `factors` on this node is active there.
 bool IsWarm(const PlanContext& context, const NodeState& node, const PodFactors& factors);
 
-// True if a pod of this shape could be bound to the node now: it is Ready, schedulable for the pod,
-// and has unreserved capacity.
+// True if a pod of this shape could be bound to the node now: the node is Ready, is schedulable for
+// the pod, and has enough unreserved capacity.
 bool Fits(const PlanContext& context, size_t node, const PodShape& shape,
           Taints taints = Taints::kAll);
 void Reserve(PlanContext& context, size_t node, const PodShape& shape);

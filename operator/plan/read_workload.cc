@@ -114,9 +114,9 @@ std::string MountedRunAs(const PlanContext& context, const Json& object) {
   return at == std::string::npos ? "" : text.substr(at + volume_path.size());
 }
 
-// Returns the result of the pod's first start if it was counted. Reads status.starts.recent first,
-// then the pod's annotation, which remains after `recent` has dropped the result. If neither has
-// the result of a counted start, returns kUnknown.
+// Returns the result of the pod's first start; nullopt if that start is not counted yet. Reads
+// status.starts.recent first, then the pod's annotation, which remains after `recent` has dropped
+// the result. Returns kUnknown for a counted start whose result is in neither of them.
 std::optional<api::StartResult> CountedAs(const PlanContext& context, const api::Pod& pod) {
   for (const api::StartSample& sample : context.in.warmup.status.starts.recent) {
     if (sample.pod_uid == pod.meta.uid) {
@@ -141,11 +141,12 @@ std::optional<api::StartResult> CountedAs(const PlanContext& context, const api:
 }
 
 // True if the pod exits when its work is done. A readiness probe shows that a pod is a server, even
-// if its restart policy allows it to end. Pods of a RayCluster are servers without a readiness
-// probe.
+// if its restart policy allows it to end. Pods of a kGroup workload, such as a RayCluster, are
+// servers even without a readiness probe.
 bool RunsToCompletion(const PlanContext& context, const PodView& view, const Json& container) {
   const WorkloadKind kind = context.in.workload.kind;
-  // Pods of a builder Job are never restarted, so the template's restart policy decides.
+  // The pod of a builder Job always has the restart policy Never, which says nothing about the
+  // workload, so the policy of the template decides.
   const bool may_end = view.of_job ? context.pod_template.may_end : view.pod->may_end;
   return RunsToCompletion(kind) || (may_end && kind != WorkloadKind::kGroup &&
                                     Find(container, {"readinessProbe"}) == nullptr);

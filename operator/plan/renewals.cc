@@ -11,7 +11,7 @@ namespace cachewarm::plan {
 
 namespace {
 
-constexpr size_t kRemembered = 16;  // crashes in entry.renewed_for
+constexpr size_t kRemembered = 16;  // maximum number of crashes in entry.renewed_for
 // Limits the copies of the cache directory per pod: a workload that crashes for its own reasons
 // must not fill the disk.
 constexpr int kRenewalsPerPod = 2;

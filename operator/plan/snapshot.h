@@ -43,8 +43,8 @@ struct Workload {
   std::string problem;  // if not found: message for users that names the missing object
   std::string name;     // "" for kTemplate and kSelector
   std::string uid;
-  // spec.selector.matchLabels of the workload; for kTemplate and kSelector, of the warmup. Empty if
-  // the selector has only matchExpressions.
+  // spec.selector.matchLabels of the workload; for kTemplate and kSelector, spec.selector of the
+  // warmup. Empty if the workload's selector has only matchExpressions.
   std::map<std::string, std::string> selector;
   int64_t replicas = 1;  // spec.replicas; 1, the API's default, if unset; 0 for kTemplate
   // The PodTemplateSpec {metadata, spec}. Null if there is none. Also null for kSelector: Decide()
@@ -84,8 +84,8 @@ struct RolloutConstraints {
   bool job_deadline = false;  // activeDeadlineSeconds is set on a Job or its pods
   bool queued = false;        // Kueue decides when its pods may start
   Duration progress_deadline{0};  // progressDeadlineSeconds of the workload; 0: none
-  int64_t available = 0;          // pods of the workload that are available
-  int64_t required = 0;           // pods that must be available at the workload's present size
+  int64_t available = 0;          // number of pods of the workload that are available
+  int64_t required = 0;           // number of its pods that must be available, given its replicas
   // Maximum number of pods that the workload may have now: its size, plus the surge during a
   // rollout. 0: unknown.
   int64_t pods_most = 0;
@@ -94,11 +94,13 @@ struct RolloutConstraints {
 
 struct NodeView {
   std::shared_ptr<const api::Node> node;
-  // Null if there is none. May be stale: Decide() ignores a NodeCache with the node_uid of an
-  // earlier node.
+  // Null if the node has no NodeCache. May still be the NodeCache of a deleted node of the same
+  // name: Decide() ignores it if its node_uid is not the uid of `node`.
   std::shared_ptr<const api::NodeCache> cache;
-  size_t warmups_listed = 0;  // number of entries of all warmups in spec.warmups of the NodeCache
-  bool agent_ready = false;   // an agent's pod on this node is Ready
+  // Number of entries in spec.warmups of the NodeCache, one for each warmup that uses the node.
+  // `cache` may hold only some of these entries.
+  size_t warmups_listed = 0;
+  bool agent_ready = false;  // an agent's pod on this node is Ready
   // Unused capacity: allocatable minus the requests of the non-terminal pods bound to the node.
   // Includes the resource "pods".
   Resources free;
@@ -125,11 +127,11 @@ struct OtherWarmup {
   std::map<std::string, std::string> labels;  // its status.injection.labels; {} if unset
 };
 
-// The progress of the requests of one DesiredBuildRequests.
+// The progress of the requests that one DesiredBuildRequests (plan.h) asks to send.
 struct BuildRequestsState {
   std::string pod_uid;
-  bool ended = false;
-  std::string failure;  // for users; empty: no request has failed
+  bool ended = false;   // all requests were answered, or one has failed
+  std::string failure;  // why a request failed, for users; empty: none has failed
 };
 
 // Settings of the operator.
@@ -137,8 +139,8 @@ struct Settings {
   // Directory of all caches on every node. The admission policy must have the same value.
   std::string root = "/var/lib/cachewarm";
   std::string builder_priority_class = "cachewarm-builder";
-  int builder_jobs_max = 8;  // builder Jobs in the cluster at any time
-  int fetch_nodes_max = 32;  // nodes of the cluster that may fetch at the same time
+  int builder_jobs_max = 8;  // maximum number of builder Jobs in the cluster at any time
+  int fetch_nodes_max = 32;  // maximum number of nodes in the cluster that fetch at the same time
   // True if every node that joins the cluster has a cachewarm startup taint, which keeps pods off
   // the node until its directory is prepared.
   bool fresh_nodes_tainted = false;
@@ -154,8 +156,9 @@ struct Snapshot {
   Workload workload;
   std::map<std::string, std::string> namespace_labels;
   // Label keys in the selectors of the namespace's Services and PodDisruptionBudgets. Builder Jobs
-  // get no label with such a key, so that their pods are not selected. They also never get the keys
-  // of the workload's own selector and the usual ones (app, app.kubernetes.io/name, ...).
+  // get no label with such a key, so that their pods are not selected. Nor do builder
+  // Jobs get the labels of the workload's own selector and the usual ones (app,
+  // app.kubernetes.io/name, ...).
   std::set<std::string> selected_label_keys;
   std::vector<OtherWarmup> others;
   // The reason why no pod of this cluster can be injected, as a message for users; "" if the policy
@@ -163,15 +166,17 @@ struct Snapshot {
   std::string admission_missing;
   AdmissionDryRun dry_run;
   CreateFailure create_failure;
-  // kubelet's errors about the cache volume by pod uid, for pods whose containers have not started.
+  // By pod uid: kubelet's error about the cache volume. Has only pods whose containers have not
+  // started.
   std::map<std::string, std::string> mount_failures;
   RolloutConstraints constraints;
   // Every pod of the namespace that matches the workload's labels, has kWarmupAnnotation with this
   // warmup's name, or has kBuilderWarmupLabel with its uid. `object` holds at least metadata and
   // spec.{affinity,containers,nodeSelector,schedulingGates,tolerations,volumes}.
   std::vector<std::shared_ptr<const api::Pod>> pods;
-  // Groups (gates/groups.h) that contain both a held pod of `pods` and a pod of another warmup that
-  // is not held. Decide() releases the held pods of these groups.
+  // Groups (gates/groups.h) that contain both a held pod of `pods` and a pod that is not held and
+  // belongs to another warmup. Decide() releases the held pods of these groups, because the pods of
+  // a group are held all together or not at all.
   std::set<std::string> groups_free_elsewhere;
   std::vector<BuilderJob> jobs;
   std::vector<BuildRequestsState> build_requests;

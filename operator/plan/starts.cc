@@ -21,11 +21,12 @@ namespace {
 // Time after the end of a first start in which the agent must report its evidence, i.e. how the
 // engine used the cache. The start of a pod without evidence then counts as `unknown`.
 constexpr Duration kEvidenceWait = std::chrono::seconds(90);
-// Limited so that pods are annotated with their results before `recent` drops them.
+// Smaller than the list status.starts.recent, so that each pod is annotated with its result before
+// the list drops that result.
 constexpr size_t kCountedPerPlan = 32;
 constexpr size_t kCountedMax = 256;
-constexpr size_t kWindowsMax = 64;       // observed starts per node
-constexpr size_t kQuotedBytesMax = 253;  // most bytes quoted of a name in an annotation
+constexpr size_t kWindowsMax = 64;       // maximum number of observed starts per node
+constexpr size_t kQuotedBytesMax = 253;  // a longer value of an annotation is quoted in part
 
 struct FirstStart {
   const PodView* pod = nullptr;
@@ -46,8 +47,8 @@ const api::StartEvidence* EvidenceOf(const NodeState& node, const std::string& u
   return nullptr;
 }
 
-// True if pods without the cache should get an event that explains why: injection is active or
-// suspended, and the warmup is not paused.
+// True if a pod that was created without the cache should get an event that says why: the warmup
+// injects now; or it injected before and is not paused, and the pod names no other warmup.
 bool ShouldExplainSkippedPods(const PlanContext& context, const PodView& pod) {
   return context.acceptance.inject ||
          (context.out.status.starts.counting_started_time != WallTime{} && !context.paused() &&

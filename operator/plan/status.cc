@@ -20,8 +20,8 @@ bool CountsForWarm(const NodeState& node) {
   return node.ready && (node.possible || node.target >= 0);
 }
 
-// True if the bundle of pods with `factors` is active on every Ready node to which they could be
-// scheduled, and there is such a node. Ignores nodes that still have a startup taint.
+// True if the bundle for pods with `factors` is active on every Ready node to which such pods could
+// be scheduled, and there is such a node. Ignores nodes that still have a startup taint.
 bool IsWarmEverywhere(const PlanContext& context, const PodFactors& factors) {
   bool any = false;
   for (const NodeState& node : context.nodes) {
@@ -213,7 +213,7 @@ api::ConditionUpdate EvaluateReady(const PlanContext& context, const api::Condit
     return {.reason = std::string(reason::kNoAdmission), .message = context.in.admission_missing};
   }
   if (!warm.holds) {
-    ready.message += fmt::format("; not warm yet ({})", warm.reason);
+    ready.message += fmt::format("; the CacheWarmup is not warm yet ({})", warm.reason);
   }
   return ready;
 }

@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kLiveImagesMax = 8;
 
-// Returns the NodeCache; null if it belongs to an earlier node of the same name and garbage
-// collection has not removed it yet.
+// Returns the NodeCache of the node; null if there is none, or only that of a deleted node of the
+// same name, which garbage collection has not removed yet.
 const api::NodeCache* CacheOf(const NodeView& view) {
   const api::NodeCache* cache = view.cache.get();
   const bool stale =

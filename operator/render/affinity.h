@@ -14,7 +14,7 @@ namespace cachewarm::render {
 
 inline constexpr size_t kPreferredMax = 64;
 inline constexpr size_t kRequiredMax = 1'000;  // maximum hostnames of one In or NotIn: 64 KB
-inline constexpr int kPreferenceWeight = 10;   // of 1 to 100; low, so that users' own weigh more
+inline constexpr int kPreferenceWeight = 10;   // of 1 to 100; low, so users' own can outweigh it
 
 struct HostRules {
   std::vector<std::string> required;   // hostnames that the pod may use (In); empty: no rule

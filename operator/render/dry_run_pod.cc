@@ -17,7 +17,7 @@ using codec::Json;
 namespace {
 
 // Value of kWarmupAnnotation that is not a valid warmup name. The admission policy skips a pod with
-// this value, because its condition `first` requires the name of the warmup to inject.
+// this value, because the policy's condition `first` accepts only the name of the warmup to inject.
 constexpr std::string_view kUnmatchedWarmup = "-";
 
 // Removes fields that are incomplete in a template that was derived from a running pod, because the

@@ -113,7 +113,7 @@ std::string MountConflict(const Json& pod_spec, std::string_view root) {
       if (Text(mount, "name") != api::kVolume && IsBelowMount(Text(mount, "mountPath"))) {
         return fmt::format(
             "container \"{}\" mounts volume \"{}\" at {}, but {} is the path of the cache volume; "
-            "mount it elsewhere",
+            "set another mountPath",
             Text(container, "name"), Text(mount, "name"), Text(mount, "mountPath"),
             api::kMountPath);
       }

@@ -29,7 +29,7 @@ constexpr size_t kKeyLabelBytes = 32;
 constexpr int64_t kGraceSecondsMax = 5;
 constexpr int64_t kDefaultGraceSeconds = 30;
 
-// Labels that identify a workload's pods by convention, so Services and PDBs select by them. The
+// Labels that identify a workload's pods by convention. Services and PDBs select by them, so the
 // pod of a builder Job does not get them.
 constexpr std::string_view kSelectingLabels[] = {
     "app",
@@ -147,13 +147,15 @@ bool IsReserved(std::string_view key) {
          key.starts_with("container.apparmor.security.beta.kubernetes.io/");
 }
 
-// Returns the problem and the remedy if the patch changes more than the pod's spec, labels and
-// annotations, or a reserved key; "" if it does not.
+// Returns the problem and the remedy if the patch changes a reserved key, or anything besides the
+// pod's spec, labels and annotations; "" otherwise.
 std::string MetadataRefusal(const Json& overrides) {
   for (const auto& [name, value] : overrides.items()) {
     if (name != "metadata" && name != "spec") {
-      return fmt::format("{}: only metadata and spec of the pod can be overridden; remove it",
-                         name);
+      return fmt::format(
+          "{}: only metadata and spec of the pod can be overridden; "
+          "remove this field",
+          name);
     }
   }
   const Json* metadata = Find(overrides, {"metadata"});
@@ -162,12 +164,14 @@ std::string MetadataRefusal(const Json& overrides) {
   }
   for (const auto& [name, notes] : metadata->items()) {
     if (name != "labels" && name != "annotations") {
-      return fmt::format("metadata.{}: only labels and annotations can be overridden; remove it",
-                         name);
+      return fmt::format(
+          "metadata.{}: only labels and annotations can be overridden; "
+          "remove this field",
+          name);
     }
     for (const auto& [key, value] : notes.items()) {
       if (IsReserved(key)) {
-        return fmt::format("metadata.{}: \"{}\" cannot be overridden; remove it", name, key);
+        return fmt::format("metadata.{}: \"{}\" cannot be overridden; remove this key", name, key);
       }
     }
   }
@@ -190,7 +194,8 @@ std::string CacheKeyChange(const Json& pod_template, const Json& merged,
         container);
   }
   if (RunAs(pod_template["spec"], container) != RunAs(merged["spec"], container)) {
-    return "runAsUser must not change, because every user has its own cache directory; remove it";
+    return "runAsUser must not change, because every user has its own cache directory; "
+           "remove runAsUser";
   }
   return "";
 }
@@ -272,8 +277,8 @@ std::string VolumeRefusal(const Json& spec) {
     const Json* claim = Find(volume, {"persistentVolumeClaim"});
     if (claim != nullptr && !Flag(*claim, "readOnly")) {
       return fmt::format(
-          "volume \"{}\" is a PersistentVolumeClaim that a copy of the pod could write to; set its "
-          "readOnly to true, or compile.builder to FirstPod",
+          "volume \"{}\" is a PersistentVolumeClaim that a copy of the pod could write to; set "
+          "readOnly of the volume to true, or set compile.builder to FirstPod",
           Text(volume, "name"));
     }
   }

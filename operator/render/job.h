@@ -24,7 +24,8 @@ struct BuilderJobSpec {
   Mount mount;
   // Nodes with the key's GPU type and CPU class. The pod runs only on these.
   std::vector<std::string> hostnames;
-  // Labels that the pod does not get, because Services, PDBs or the workload select by them.
+  // Keys of labels that the pod of the Job does not get, because Services, PDBs or the workload
+  // select by them.
   std::set<std::string> label_keys;
   std::string priority_class;  // empty: that of the pod template
 };

@@ -156,13 +156,13 @@ std::string NewReference(const Json& container, const References& known, const J
   if (is_new(own.secrets, known.secrets)) {
     return fmt::format(
         "container \"{}\": references a Secret that the workload does not use; remove the "
-        "reference or add it to the workload",
+        "reference or use the Secret in the workload",
         name);
   }
   if (is_new(own.hosts, known.hosts)) {
     return fmt::format(
         "container \"{}\": the host of a probe or hook must not differ from the workload's; remove "
-        "it",
+        "the host",
         name);
   }
   return "";
@@ -175,7 +175,7 @@ std::string FindGainedPrivilege(const Json& before, const Json& after, std::stri
   const Json spec = Member(after, "spec");
   for (const char* name : kUnchangedPodFields) {
     if (Member(old_spec, name) != Member(spec, name)) {
-      return fmt::format("spec.{}: must not differ from the workload's", name);
+      return fmt::format("spec.{}: must not differ from the workload's; remove this field", name);
     }
   }
   if (std::string refusal = NewVolume(old_spec, spec); !refusal.empty()) {

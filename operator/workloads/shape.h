@@ -41,8 +41,8 @@ struct Shape {
 //    derived from a running pod, because runtimes and presets complete the pod in the cluster.
 Shape ShapeOf(const codec::Json& workload);
 
-// True if a pod template of the workload has all of `labels`, which must not be empty. A
-// LeaderWorkerSet has two templates.
+// True if a pod template of the workload has all of `labels`, which must not be empty. Of the two
+// templates of a LeaderWorkerSet, either one suffices.
 bool MakesPodsWith(const codec::Json& workload, const std::map<std::string, std::string>& labels);
 
 }  // namespace cachewarm::workloads

@@ -98,7 +98,7 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   const std::string generation = FindGeneration(order);
   if (generation.empty()) {
     return Wait(capture, "",
-                "waiting for the start time of the builder, which identifies its directory");
+                "waiting for the start time of the builder, from which its directory is found");
   }
   if (IsDamagedTree(context_.root, generation)) {
     return RecordError(DamagedError(generation), capture);
@@ -115,7 +115,8 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   const bool quiet = capture.settle.Observe(sample, now, Duration(1000) * request.settle_seconds);
   if (request.ready_time == WallTime{}) {
     return Wait(capture, "",
-                fmt::format("the builder is not ready yet; it has {} files", sample.files));
+                fmt::format("the builder is not ready yet; its directory has {} files",
+                            sample.files));
   }
   if (sample.files == 0) {
     return Wait(capture, api::reason::kNothingToCapture,
@@ -123,7 +124,8 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   }
   if (!quiet) {
     return Wait(capture, "",
-                fmt::format("{} files, {} bytes, still changing", sample.files, sample.bytes));
+                fmt::format("the builder's files are still changing: {} files, {} bytes now",
+                            sample.files, sample.bytes));
   }
   Start(order, capture, generation);
 }

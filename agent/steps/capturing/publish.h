@@ -36,26 +36,26 @@ struct PublishJob {
 
 struct Published {
   bundle::Publication publication;
-  bool native = false;                 // the bundle has native host code, in a new or a kept file
-  double stored_compile_seconds = 0;   // compile time that the cache entries store about themselves
+  bool native = false;                 // a file of the bundle is native host code
+  double stored_compile_seconds = 0;   // compile time noted in the cache entries; 0: none
   std::vector<std::string> truncated;  // "path: reason" of files left out as truncated
 };
 
-// Checks that the key matches its factors, and that GPU type and CPU class match this node.
-// Otherwise a bundle could reach a CPU that cannot run it. Errors: FAILED_PRECONDITION.
+// Checks that the key matches its factors, and that GPU type and CPU class match this node. Without
+// these checks, a bundle could reach a CPU that cannot run it. Errors: FAILED_PRECONDITION.
 absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint::NodeFacts& node);
 
-// Returns the files that the builder used, and the files that must travel together with them.
+// Returns the files that the builder used, and the files that must be in the same bundle as these.
 std::vector<capture::TreeFile> FilterUsed(std::vector<capture::TreeFile> files,
                                           const caches::CacheTable& table, const UsedFiles& used);
 
 // Selects, checks, packs, pushes and signs the files of one tree. With `request.base_digest` the
-// new bundle also contains the files of that bundle; it has the same digest if there is nothing
-// new. Repeating the call gives the same digest. After an error, nothing of the new bundle is
-// readable in the store. Errors: ABORTED: the tree changed during the call and must settle again.
-// NOT_FOUND: the tree has no file to publish. INVALID_ARGUMENT: the bundle exceeds a limit.
-// FAILED_PRECONDITION: the key or the bundle `request.base_digest` cannot be used. Other errors are
-// those of the store.
+// new bundle also contains the files of that older bundle; if the tree adds nothing, the digest
+// stays that of the older bundle. Repeating the call gives the same digest. After an error, nothing
+// of the new bundle is readable in the store; only if signing failed, the unsigned bundle is.
+// Errors: ABORTED: the tree changed during the call and must settle again. NOT_FOUND: the tree has
+// no file to publish. INVALID_ARGUMENT: the bundle exceeds a limit. FAILED_PRECONDITION: the key or
+// the bundle `request.base_digest` cannot be used. Other errors are those of the store.
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

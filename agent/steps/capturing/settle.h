@@ -9,7 +9,7 @@
 
 namespace cachewarm::agent {
 
-// Summary of the allow-listed files of a tree. Any write to these files changes it.
+// Summary of the allow-listed files of a tree. Any write to these files changes the summary.
 struct SettleSample {
   int64_t files = 0;
   int64_t bytes = 0;
@@ -23,7 +23,8 @@ SettleSample SampleOf(const std::vector<capture::TreeFile>& files);
 // newest mtime of the files have not changed for some time. Pure. Call on one thread.
 class Settle {
  public:
-  // Returns true if all samples taken during the last `quiet` are equal to this one.
+  // Returns true if `sample` has files and all samples of at least the last `quiet` are equal to
+  // it.
   bool Observe(const SettleSample& sample, MonoTime now, Duration quiet);
   // Drops all samples; the quiet time begins again with the next sample.
   void Restart() { has_sample_ = false; }

@@ -27,7 +27,7 @@ class TruncatedFiles {
 
   const Context& context_;
   std::map<std::string, WallTime> read_until_;  // by generation: time up to which events were read
-  // By generation and path: time of the last write.
+  // Files that are still to be checked, by generation and path: time of the last write.
   std::map<std::string, std::map<std::string, WallTime>> suspects_;
 };
 

@@ -102,8 +102,8 @@ class Fetcher {
                                               .bytes = fetched_.bytes,
                                               .fetch_seconds = fetched_.seconds},
                                              entries, fs::Durable::kOnceAllSynced));
-    // One sync is sufficient for tree and journal: the journal is ignored until the tree has its
-    // final name.
+    // One sync for tree and journal is sufficient. If only the journal is durable after a crash, no
+    // tree has the final name yet, so the journal is ignored.
     CW_RETURN_IF_ERROR(job_.root.SyncFileSystem());
     CW_RETURN_IF_ERROR(CommitGeneration(job_.root, job_.step.generation));
     return fetched_;

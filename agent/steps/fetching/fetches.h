@@ -26,8 +26,8 @@ class Fetches {
   void Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
              const DiskLimits& disk, History& history);
 
-  // Processes the fetches that ended since the last call: records their failures in `history` and
-  // removes them from its running fetches. Returns true if a generation was completed.
+  // Processes the fetches that ended since the last call: records failures in `history` and removes
+  // the ended fetches from `history.fetching`. Returns true if a generation was completed.
   bool Collect(History& history);
 
   // Returns the expected bytes of all running fetches.

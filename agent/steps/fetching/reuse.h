@@ -37,7 +37,7 @@ struct ReuseJob {
 };
 
 struct Reused {
-  // For each entry of `config`, by index: whether its file was reused. Empty if none was.
+  // For each entry of the bundle, by index: whether the entry's file was reused. Empty if none was.
   bundle::PresentEntries present;
   int64_t files = 0;
   int64_t bytes = 0;
@@ -45,11 +45,11 @@ struct Reused {
 
 // Makes the directories and adds the files of `config` that a source tree already has. A source
 // file is used if inode, size and times match the journal. If only the ctime differs, because a
-// hard link was created or removed, its sha256 must match. A file is hard-linked if lib/caches
-// allows hard links for its type, and if owner, mode and mtime are equal. Other files are cloned if
-// the file system supports it, else copied and verified. Calls `placed` for each file, by several
-// threads concurrently. A source file that cannot be read is not reused. Errors: only those of
-// writing the new tree, and CANCELLED.
+// hard link was created or removed, the sha256 of the file must match. A file is hard-linked if
+// lib/caches allows hard links for its type, and if owner, mode and mtime are equal. Other files
+// are cloned if the file system supports it, else copied and verified. Calls `placed` for each
+// file, by several threads concurrently. A source file that cannot be read is not reused. Errors:
+// only those of writing the new tree, and CANCELLED.
 absl::StatusOr<Reused> ReuseContents(
     const ReuseJob& job, const bundle::Config& config,
     const std::function<void(const bundle::Entry&, const fs::FileStat&)>& placed,

@@ -14,7 +14,7 @@
 namespace cachewarm::agent {
 
 // Sets the owner of a file that was just written. Returns its final stat. Without CAP_CHOWN the
-// owner is unchanged; the mode alone lets pods read and write.
+// owner is unchanged, which is no error: the mode alone allows pods to read and write.
 absl::StatusOr<fs::FileStat> SealFile(const fs::Fd& file, const Mount& mount);
 
 // Returns true if SealFile() would change nothing about a file with this stat.

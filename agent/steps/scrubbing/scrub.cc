@@ -21,7 +21,7 @@ constexpr int64_t kBytesPerSecond = int64_t{32} << 20;
 // Wait before the first pass over a new tree, so that the pods that start from it can use the disk.
 constexpr Duration kFirstWait(300'000);
 
-// Wait before the next pass if the pass skipped files that were being written.
+// Wait before the next pass if the last pass skipped files that were being written.
 constexpr Duration kInFlightWait(120'000);
 
 // Varies the wait at random by up to a tenth, so that nodes that activated the same bundle at the
@@ -165,7 +165,7 @@ void Scrub::RecordDamage(const Ended& ended, const Scrubbed& scrubbed, History& 
   RecordFailure(
       failure, FaultKind::kRejected,
       absl::InvalidArgumentError(fmt::format(
-          "the entry list of the bundle declares {} for {}, but its layers contain other bytes "
+          "the entry list of the bundle declares {} for {}, but the layers contain other bytes "
           "(found in two trees)",
           scrubbed.damage->digest.ToString(), scrubbed.damage->path)),
       {.mono = context_.clock.Monotonic(),

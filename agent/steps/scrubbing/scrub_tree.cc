@@ -25,8 +25,8 @@ constexpr size_t kBufferBytes = size_t{256} << 10;
 // A file that was written within this time may still be open for writing.
 constexpr Duration kQuiet(60'000);
 // Number of files that are read in one OwnReads scope. If the kernel loses the event of such a
-// read, the scope hides the next read of the file by a pod instead. Small scopes end soon, which
-// limits this.
+// read, the scope hides the next read of the file by a pod instead. A small scope ends soon, so
+// this happens rarely.
 constexpr int kReadsPerScope = 64;
 
 enum class FileObservation { kIntact, kModifiedByEngine, kRemoved, kInFlight, kDamaged };

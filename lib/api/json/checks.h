@@ -35,7 +35,7 @@ inline constexpr Expected kRunAs{IsRunAs, "expected \"image\" or \"u<uid>\""};
 inline constexpr Expected kKey{IsKey, "expected 64 lower-case hex digits"};
 inline constexpr Expected kEnvName{IsEnvName, "expected the name of an environment variable"};
 inline constexpr Expected kRelativePath{
-    IsRelativePath, "expected a relative path of [A-Za-z0-9._-] segments without . and .."};
+    IsRelativePath, "expected a relative path of [A-Za-z0-9._-] segments other than . and .."};
 
 // Reads a required member that must match `expected`.
 void ReadChecked(codec::Reader& reader, std::string_view name, std::string& out,

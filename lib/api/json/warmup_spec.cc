@@ -97,7 +97,7 @@ void ReadHeader(Reader& reader, HttpHeader& out) {
     reader.Fail("name", "expected letters, digits, - and _");
   }
   if (IsReservedHeader(out.name)) {
-    reader.Fail("name", "is set by the operator itself; remove it");
+    reader.Fail("name", "the operator sets this header itself; remove the header");
   }
   if (!IsHeaderValue(out.value)) {
     reader.Fail("value", "expected printable ASCII");

@@ -28,7 +28,7 @@ bool IsLayerWorthwhile(const Bundle& base, const std::vector<const Entry*>& kept
 // Returns the sorted paths of the whiteouts that remove from `base` the files that `tree` lacks.
 // The name of a whiteout is ".wh." and the name of the removed file, or of the topmost directory
 // that is removed as a whole (OCI image-spec 1.1, layer.md). A file that became a directory, or
-// vice versa, needs no whiteout.
+// vice versa, needs no whiteout: the new member replaces the old one.
 std::vector<std::string> WhiteoutsOf(const Config& base, const PackTree& tree);
 
 // Returns the entries of `base` that remain visible when `tree` is laid over it, sorted by path. An

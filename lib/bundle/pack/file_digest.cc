@@ -15,8 +15,8 @@ constexpr int64_t kPieceBytesMax = 256LL << 10;
 }  // namespace
 
 absl::Status ChangedWhileRead(const PackFile& file) {
-  return absl::AbortedError(
-      fmt::format("\"{}\" changed while it was read (it had {} bytes)", file.path, file.bytes));
+  return absl::AbortedError(fmt::format("\"{}\" changed while it was read (size before: {} bytes)",
+                                        file.path, file.bytes));
 }
 
 absl::StatusOr<Digest> DigestOfFile(const PackFile& file) {

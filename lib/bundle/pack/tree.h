@@ -20,8 +20,9 @@ struct PackTree {
   std::vector<std::string> whiteouts;  // empty files
   std::vector<PackFile> files;
   std::vector<Entry> entries;  // parallel to `files`; WriteLayer() sets digest and frame
-  // For each file, the index of the file that holds its content. It is the file's own index, or the
-  // index of another file if the tar has a hard link to that file. Empty: there are no hard links.
+  // For each file, the index of the file that holds its content. This is the file's own index, or
+  // that of another file if the tar stores this file as a hard link to the other. Empty: there are
+  // no hard links.
   std::vector<size_t> content_of;
 
   size_t members() const { return before_files() + files.size(); }

@@ -26,9 +26,9 @@ struct Artifact {
 
 absl::StatusOr<std::string> WriteArtifact(const Artifact& artifact);
 
-// Parses a manifest that refers to another one. INVALID_ARGUMENT, naming the field, if it lacks a
-// subject or an artifact type ("artifactType", else the config's media type), has more than
-// kLayersMax layers, or is not an OCI image manifest.
+// Parses a manifest that refers to another one. Its type is "artifactType", or the config's media
+// type if that field is missing. INVALID_ARGUMENT, naming the field, if the text is not an OCI
+// image manifest, lacks a subject or has more than kLayersMax layers.
 absl::StatusOr<Artifact> ParseArtifact(std::string_view text);
 
 }  // namespace cachewarm::bundle

@@ -77,7 +77,7 @@ absl::StatusOr<std::string> AddToListing(std::string_view text, const Descriptor
   std::string changed = codec::DumpJson(json);
   if (items.size() >= kReferrersMax || changed.size() > size_t{kListingBytesMax}) {
     return absl::ResourceExhaustedError(
-        fmt::format("{} manifests refer to {} already: remove some of them from the store",
+        fmt::format("{} manifests already refer to manifest {}: remove some of them from the store",
                     items.size(), artifact.subject.digest.Short()));
   }
   return changed;

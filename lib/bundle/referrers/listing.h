@@ -8,9 +8,9 @@
 #include "absl/status/statusor.h"
 #include "lib/bundle/referrers/artifact.h"
 
-// Reads and extends the image index that lists the manifests with one subject, served by a registry
-// or stored under a tag (OCI distribution-spec 1.1 "Listing Referrers", "Referrers Tag Schema").
-// Pure.
+// Reads and extends a list of referrers: the image index of all manifests with the same subject.
+// The list is served by a registry or stored under a tag (OCI distribution-spec 1.1 "Listing
+// Referrers", "Referrers Tag Schema"). Pure.
 namespace cachewarm::bundle {
 
 inline constexpr int64_t kListingBytesMax = 4LL << 20;

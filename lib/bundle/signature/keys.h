@@ -61,9 +61,9 @@ struct KeyFiles {
   std::string private_key_file;  // signs published bundles
 };
 
-// Read keys from the administrator's file of at most 64 KiB. Both functions follow links, and read
-// the file on every call, so that a rotated Secret takes effect. FAILED_PRECONDITION, naming the
-// file, if it cannot be read or parsed.
+// Read the keys in one of the administrator's key files, which may have at most 64 KiB. Both
+// functions follow links, and read the file on every call, so that a rotated Secret takes effect.
+// FAILED_PRECONDITION, naming the file, if it cannot be read or parsed.
 absl::StatusOr<std::vector<PublicKey>> ReadPublicKeys(const std::string& path);
 absl::StatusOr<PrivateKey> ReadPrivateKey(const std::string& path);
 

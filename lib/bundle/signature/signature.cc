@@ -69,8 +69,8 @@ std::string Problem(const Digest& digest, size_t signatures, const absl::Status&
         digest.Short());
   }
   return fmt::format(
-      "bundle {} is not signed by the expected key (signatures: {}, checked: {}; the last one: "
-      "{}); sign it with cachewarm sign or cosign sign --key",
+      "bundle {} is not signed by the expected key (signatures: {}, checked: {}; "
+      "fault of the last one: {}); sign it with cachewarm sign or cosign sign --key",
       digest.Short(), signatures, std::min(signatures, kSignaturesMax), Message(last));
 }
 

@@ -42,7 +42,7 @@ struct StoreOptions {
   // PEM chain and key of the client certificate; both or none.
   std::string certificate_file;
   std::string key_file;
-  std::string auth_file;  // a docker config.json with "auths"; empty: anonymous
+  std::string auth_file;  // path of a docker config.json with "auths"; empty: anonymous
   // Registries from which blobs and manifests are read first, in this order (MirroredStore). They
   // use the same certificate authorities as the store, and auth_file may hold their credentials.
   std::vector<std::string> mirrors;
@@ -51,8 +51,9 @@ struct StoreOptions {
   http::ProxyOptions proxy;      // for registries, token servers and targets of redirects
 };
 
-// Opens the store of `options.url`. Does not connect: call Ping() to check that. `clock` must
-// outlive the store. INVALID_ARGUMENT if a URL is malformed, or if a directory has mirrors.
+// Opens the store of `options.url`. Does not connect to it: call Ping() to check that it can be
+// reached. `clock` must outlive the store. INVALID_ARGUMENT if a URL is malformed, or if a
+// directory has mirrors.
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const StoreOptions& options, const Clock& clock);
 
 }  // namespace cachewarm::bundle

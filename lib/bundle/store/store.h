@@ -43,7 +43,7 @@ struct BlobRange {
 //
 // Retries: every method is idempotent, because equal content has an equal name. It may therefore be
 // called again after any error, but only UNAVAILABLE is transient. The stores that OpenStore()
-// returns already retry it a few times with backoff, in every method except Ping().
+// returns already retry such a call a few times with backoff, except Ping().
 //
 // Errors of every method, in addition to those documented at the method:
 //   INVALID_ARGUMENT                      the repository, the tag or the manifest is malformed

@@ -78,8 +78,8 @@ absl::Status FrameStream::Handle(int64_t position, std::string_view packed, size
 absl::Status FrameStream::Finish() {
   CW_RETURN_IF_ERROR(pool_.Wait(next_ - 1));
   if (next_ != static_cast<int64_t>(frames_.size()) || gathered_bytes_ != 0) {
-    return absl::DataLossError(
-        fmt::format("the layers end early: in frame {} of the {} to read", next_, frames_.size()));
+    return absl::DataLossError(fmt::format(
+        "the layers end early: {} of {} needed frames are complete", next_, frames_.size()));
   }
   return absl::OkStatus();
 }

@@ -184,8 +184,8 @@ absl::StatusOr<std::vector<MemberStream::FilePart>> MemberStream::Parse(const Ra
   return std::move(parsed.pieces);
 }
 
-// Handles a frame that begins inside a member: it holds content of `file`, followed only by
-// padding.
+// Handles a frame that begins inside a member: the frame holds the next part of the content of
+// `file`, followed only by padding.
 absl::Status MemberStream::HandleRest(const RawFrame& frame, NewFile file, FileMaker& maker) {
   const auto content = std::min<size_t>(frame.raw.size(), static_cast<size_t>(file.left_bytes()));
   CW_RETURN_IF_ERROR(file.Write(frame.raw.substr(0, content)));
@@ -193,7 +193,7 @@ absl::Status MemberStream::HandleRest(const RawFrame& frame, NewFile file, FileM
   if (padding.size() >= size_t{kTarBlockBytes} ||
       padding.find_first_not_of('\0') != std::string_view::npos) {
     return absl::InvalidArgumentError(fmt::format(
-        "member \"{}\" is refused: data follows it in its last frame", file.entry().path));
+        "member \"{}\" is refused: its last frame also holds other data", file.entry().path));
   }
   return EndPart(frame, std::move(file), maker);
 }

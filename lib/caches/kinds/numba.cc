@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numba writes an index (.nbi) and code (.nbc) for each function and renames them into place. Its
-// key contains the host CPU. Some versions compare the mtime of the Python source, which the index
-// stores. No version reads the mtime of the index file, so bundles do not keep it.
+// key contains the host CPU. The index stores the mtime of the Python source, and some versions
+// compare that. No version reads the mtime of the index file itself, so bundles do not keep mtimes.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

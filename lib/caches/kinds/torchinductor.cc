@@ -16,8 +16,9 @@ CacheKind TorchInductorKind() {
               {.glob = "fxgraph/*/*/*", .role = Role::kIndex, .unit = {.components = 3}},
               {.glob = "aotautograd/*/*", .role = Role::kIndex, .unit = {.components = 2}},
               // g++ writes shared objects under their final name. Inductor builds one of them only
-              // to test the compiler. Later starts only stat that one and its marker (.load_ok), so
-              // both are always captured: the marker by `always`, the object as part of its unit.
+              // to test the compiler. Later starts only stat that object and its marker (.load_ok),
+              // which raises no file event, so both are always captured: the marker by `always`,
+              // the object as part of its unit.
               {.glob = "*/c*.so.load_ok",
                .role = Role::kProbeMarker,
                .in_place = true,

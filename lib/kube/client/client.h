@@ -35,9 +35,9 @@ class Client {
                                              std::stop_token stop);
 
   // Runs one watch and calls `on_event` on the calling thread for each event, in order. Returns OK
-  // when the server ended the watch regularly (its timeout). Errors: OUT_OF_RANGE if the server no
-  // longer has the resource version (list again); DEADLINE_EXCEEDED if no bytes arrive for too
-  // long; the error of `on_event`.
+  // when the server ended the watch regularly, at the timeout of the request. Errors: OUT_OF_RANGE
+  // if the server no longer has the resource version (list again); DEADLINE_EXCEEDED if no bytes
+  // arrive for too long; the error of `on_event`.
   virtual absl::Status Watch(const Request& request, const WatchEventHandler& on_event,
                              std::stop_token stop) = 0;
 };

@@ -22,7 +22,7 @@ absl::StatusOr<ClusterConfig> InClusterConfig(const PodEnvironment& environment)
   for (const std::string& path : {config.token_file, config.tls.ca_file}) {
     if (const absl::Status status = ReadSmallFile(path).status(); !status.ok()) {
       return absl::FailedPreconditionError(
-          fmt::format("{}: the pod needs a mounted service account token", Message(status)));
+          fmt::format("{}; mount a service account token into the pod", Message(status)));
     }
   }
   if (const auto ns = ReadSmallFile(environment.account_dir + "/namespace"); ns.ok()) {

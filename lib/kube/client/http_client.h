@@ -27,7 +27,7 @@ struct HttpClientOptions {
   // A watch ends if no byte arrives for this long. Servers send bookmarks about once a minute, but
   // do not guarantee them.
   Duration watch_timeout{120'000};
-  int tries = 4;  // attempts of Do() and DoList() at a request that may be retried
+  int tries = 4;  // maximum attempts of Do() and DoList() if a request may be retried
   // Largest accepted response in bytes; every single object fits (watch_event.h). If a page of a
   // list does not fit, the Watcher requests fewer items per page (watcher.h).
   size_t response_bytes_max = 16U << 20U;

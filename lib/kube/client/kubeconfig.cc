@@ -31,7 +31,7 @@ constexpr std::array kUnsupportedUserFields = {
     UnsupportedField{"auth-provider", "Kubernetes has removed auth providers; use token"},
     UnsupportedField{"username", "Kubernetes has removed basic authentication; use token"},
     UnsupportedField{"password", "Kubernetes has removed basic authentication; use token"},
-    UnsupportedField{"as", "impersonation is not supported; use a user with these rights"},
+    UnsupportedField{"as", "impersonation is not supported; use a user that has the rights itself"},
 };
 constexpr std::array kUnsupportedClusterFields = {
     UnsupportedField{"proxy-url",

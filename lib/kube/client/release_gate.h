@@ -13,7 +13,7 @@ namespace cachewarm::kube {
 
 struct GatePatch {
   const api::Pod& pod;
-  const codec::Json& operations;  // from api::gate::ReleasePatch(); more may be added
+  const codec::Json& operations;  // of api::gate::ReleasePatch(), possibly with more added
   std::string_view manager;       // field manager
 };
 

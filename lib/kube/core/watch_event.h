@@ -15,7 +15,8 @@ enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark };
 
 struct WatchEvent {
   WatchEventType type = WatchEventType::kBookmark;
-  // Never null; owned by the handler. A bookmark has only metadata.resourceVersion.
+  // Never null. The handler may change and keep the object. A bookmark has only
+  // metadata.resourceVersion.
   std::shared_ptr<codec::Json> object;
 };
 

@@ -11,7 +11,7 @@ namespace cachewarm::kube {
 
 enum class WatcherActionType {
   kList,   // request the page after `continue_token`, then call OnPage() or OnListFailure()
-  kWatch,  // watch from `resource_version`, call OnProgress() and OnWatchEnd()
+  kWatch,  // watch from `resource_version`; call OnProgress() per event, then OnWatchEnd()
   kSleep,  // wait for `delay`, then call Next() again
 };
 
@@ -25,7 +25,7 @@ struct WatcherAction {
 
 // Implements list and watch as a state machine without I/O: Empty → Listing → Watching.
 //  - After a failed list it starts a new list. When IsFirstPage() returns true, the caller discards
-//    the pages that it has.
+//    all pages received so far.
 //  - A page over the local limit (RESOURCE_EXHAUSTED without a 429) is requested again at once with
 //    an eighth of the items. One item always fits, because servers limit objects to 1.5 MiB, so no
 //    tenant can block a list with many large objects. Each received page doubles the number again.

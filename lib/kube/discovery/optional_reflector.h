@@ -19,8 +19,7 @@ struct CheckIntervals {
 // A reflector of a kind that the cluster may lack. Checks regularly (one GET) whether the API
 // server serves the kind. While it does, keeps the store up to date. After two answers in a row
 // without the kind, removes every object. While the kind is absent or may not be listed, the store
-// counts as synced and is empty. Writes one log line per appearance
-// or disappearance of the kind.
+// counts as synced and is empty. Writes one log line per appearance or disappearance of the kind.
 class OptionalReflector {
  public:
   OptionalReflector(const Runtime& runtime, ReflectorOptions options, CheckIntervals times = {});

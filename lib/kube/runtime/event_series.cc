@@ -15,7 +15,7 @@ using codec::Json;
 constexpr Duration kPatchInterval = std::chrono::seconds(10);
 constexpr size_t kNoteBytesMax = 1024;   // limit of a note in events.k8s.io/v1
 constexpr size_t kReasonBytesMax = 128;  // limit of reason, action and reportingInstance
-constexpr size_t kNameBytesMax = 200;    // how much of the object's name the event's name contains
+constexpr size_t kNameBytesMax = 200;    // maximum bytes of the object's name in the event's name
 
 // Truncates the text at a character boundary of UTF-8.
 std::string Cut(const std::string& text, size_t bytes_max) {

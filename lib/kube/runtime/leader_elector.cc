@@ -196,7 +196,7 @@ void LeaderElector::Release() {
   const StopAfter limit(runtime_.clock, kReleaseLimit);
   const absl::Status released = GiveUp(limit.token());
   if (!released.ok()) {
-    runtime_.log.Warning("lease was not released; the next leader waits until it expires",
+    runtime_.log.Warning("lease was not released; the next leader waits until the lease expires",
                          {{"err", Message(released)}});
   }
 }

@@ -75,7 +75,7 @@ class Reflector {
   ReflectorOptions options_;
   Store store_;
   Watcher watcher_;
-  std::vector<CachedObjectPtr> listed_;  // pages of the current list
+  std::vector<CachedObjectPtr> listed_;  // objects of the current list, received so far
   std::vector<Handler> handlers_;
 };
 

@@ -7,9 +7,9 @@
 namespace cachewarm::kube {
 namespace {
 
-// Time after which a patch is cancelled in a namespace that is not slow. API servers answer within
-// a second, webhooks included, and a loaded one within a few: a longer patch most likely waits for
-// a webhook that does not answer.
+// Time after which a patch is cancelled in a namespace that is not slow. An API server answers
+// within a second, including the time of its webhooks, or within a few seconds under load. A longer
+// patch most likely waits for a webhook that does not answer.
 constexpr Duration kUsualLimit{3'000};
 constexpr Duration kSlow{1'000};
 // A namespace stays slow for at most this long after its last slow failure: it may have been
@@ -18,7 +18,8 @@ constexpr Duration kForgetAfter{600'000};
 
 }  // namespace
 
-// One running patch, counted for as long as the object exists.
+// One running patch. While the object exists, a patch of a slow namespace counts in
+// slow_in_flight_.
 class SlowNamespaceLimiter::Slot {
  public:
   Slot(SlowNamespaceLimiter& limiter, const std::string& ns) : limiter_(limiter) {

@@ -17,8 +17,8 @@ namespace cachewarm::kube {
 // 30 s while a webhook of the namespace does not answer, so a patch is cancelled after 3 s. A
 // namespace becomes slow when a patch there fails after a second or more. It stays slow until a
 // patch there takes less than a second, or for ten minutes. Only a few patches of slow namespaces
-// run at the same time, but they get more time (SlowPatches). Keeps its state in memory only.
-// Thread-safe.
+// run at the same time, with a time limit of their own (SlowPatches). Keeps its state in memory
+// only. Thread-safe.
 class SlowNamespaceLimiter {
  public:
   struct SlowPatches {

@@ -12,8 +12,8 @@ namespace {
 constexpr char kAuthorityName[] = "cachewarm webhook";
 constexpr std::chrono::hours kServing{24 * 90};
 constexpr std::chrono::hours kAuthority{24 * 3650};
-// Certificates are valid from this long before now, for API servers whose clocks are behind the
-// operator's.
+// The validity of a certificate begins this long before now, for API servers whose clocks are
+// behind the operator's.
 constexpr std::chrono::hours kBehind{1};
 constexpr size_t kAuthoritiesMax = 4;
 

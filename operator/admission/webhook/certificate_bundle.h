@@ -27,7 +27,7 @@ struct CertificateBundle {
 struct RenewalInputs {
   WallTime now{};
   std::string dns_name;   // name under which the API server calls the webhook
-  std::string ca_bundle;  // caBundle that the webhook has now; may be invalid
+  std::string ca_bundle;  // present caBundle of the webhook configuration; may be invalid
 };
 
 // Returns the renewed bundle; nullopt if nothing must be renewed. A new authority issues a serving

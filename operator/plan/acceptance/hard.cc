@@ -50,7 +50,7 @@ Refusal NoContainer(const PlanContext& context) {
                   wanted.empty()
                       ? std::string("the pod template has no container; add one")
                       : fmt::format("the pod template has no container \"{}\"; set spec.container "
-                                    "to one of its containers, or remove it",
+                                    "to one of its containers, or remove spec.container",
                                     wanted));
   }
   if (context.pod_template.factors.image.empty()) {
@@ -109,8 +109,9 @@ Refusal ForbiddenNamespace(const PlanContext& context) {
     return Refuse(
         reason::kNamespaceForbidsHostPath,
         fmt::format("namespace {} enforces pod security \"{}\", which forbids hostPath "
-                    "volumes; the workload runs without the cache. To inject it, use a namespace "
-                    "whose label pod-security.kubernetes.io/enforce is privileged or unset",
+                    "volumes; the workload runs without the cache. To use the cache, move the "
+                    "workload to a namespace whose label pod-security.kubernetes.io/enforce is "
+                    "privileged or unset",
                     context.in.warmup.ns, level->second));
   }
   return std::nullopt;

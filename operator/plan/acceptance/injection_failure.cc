@@ -20,8 +20,8 @@ namespace {
 // by a damaged copy.
 constexpr int kCrashesMax = 2;
 
-// True if the pod was created before the last suspension ended, so that its failure has already led
-// to that suspension.
+// True if the pod was created before the last suspension ended. Its failure has already led to that
+// suspension and must not cause another one.
 bool PredatesRetry(const PlanContext& context, const PodView& pod) {
   const auto& suspension = context.out.status.suspension;
   return suspension && pod.pod->meta.created <= suspension->resumed_time;
@@ -49,8 +49,9 @@ std::optional<InjectionFailure> DetectRejectedVolume(const PlanContext& context)
       out = {.reason = reason::kVolumeRejected,
              .message = fmt::format(
                  "pod {} cannot start on node {}: kubelet rejected the cache volume ({}). "
-                 "Injection is suspended until a pod starts there or the pod template, CacheWarmup "
-                 "or node changes. Delete the pod; its replacement starts without the cache.",
+                 "Injection is suspended until a pod with this volume starts on the node, or the "
+                 "pod template, the CacheWarmup or the node changes. Delete the pod; its "
+                 "replacement starts without the cache.",
                  pod.pod->meta.name, pod.pod->node,
                  rejected ? failure->second : pod.container->message),
              .revision = pod.revision};

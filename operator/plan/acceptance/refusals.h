@@ -14,7 +14,8 @@
 // status.suspension.
 namespace cachewarm::plan {
 
-// The condition Ready that is reported instead of Injecting; nullopt if the check does not refuse.
+// The result of one check. If the check refuses injection: the condition Ready to report, with
+// status False and the reason of the refusal. Otherwise nullopt.
 using Refusal = std::optional<api::ConditionUpdate>;
 
 Refusal Refuse(std::string_view why, std::string message);
@@ -53,7 +54,7 @@ bool HasOtherCrashCause(const PlanContext& context, const std::string& revision)
 
 // suspension.cc: updates status.suspension. A suspension stays in force until the pod template, the
 // warmup, the injected environment, the namespace's labels or all affected nodes change, or until
-// pods show that the cache is not, or no longer, the cause.
+// pods show that the cache is not, or no longer, the cause of the failure.
 void UpdateSuspension(PlanContext& context);
 Refusal Suspended(const PlanContext& context);
 

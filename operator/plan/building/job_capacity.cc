@@ -18,7 +18,7 @@ namespace {
 
 // By this age, an unbound pod has been tried by the scheduler at least once.
 constexpr Duration kSchedulingGrace = std::chrono::seconds(2);
-// By this age, a pod that has not started may be waiting for a volume.
+// A pod of this age that has not started may be waiting for a volume.
 constexpr Duration kVolumeGrace = std::chrono::seconds(15);
 
 std::vector<size_t> NodesFor(const PlanContext& context, const LiveKey& key) {
@@ -82,7 +82,7 @@ bool BlocksWorkload(const PlanContext& context, const PodView& job_pod) {
 
 // Returns an unbound pod of the workload that the scheduler has tried; nullptr if there is none.
 // Most such pods preempt the builder's pod. A pod whose priority class forbids preemption would
-// wait until the build ends.
+// wait until the build ends, so the Job is deleted for it.
 const PodView* UnschedulablePod(PlanContext& context) {
   for (const PodView& pod : context.pods) {
     if (IsWorkloadPod(pod) && pod.pod->node.empty() && pod.pod->gates.empty()) {

@@ -96,7 +96,7 @@ std::string CapacityRefusal(PlanContext& context, const LiveKey& key) {
   }
   if (!NodesByCapacity(context, key).has_capacity) {
     return fmt::format(
-        "no node with GPU type {} and CPU class {} has capacity for a builder Job; waiting",
+        "no node with GPU type {} and CPU class {} has capacity for a builder Job yet",
         key.factors.gpu_type, key.factors.cpu_class);
   }
   return "";

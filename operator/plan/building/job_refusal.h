@@ -6,9 +6,10 @@
 namespace cachewarm::plan {
 
 // Returns true if a builder Job for `key` may be created; otherwise sets PlanContext::job_refusal.
-// A copy of the workload's pod must have no side effects. A node of the key must have a free device
-// that no pod of the workload needs. Neither a quota nor the cluster's limit of builder Jobs may be
-// exhausted.
+// The conditions are:
+//  - A copy of the workload's pod has no side effects.
+//  - A node of the key has a free device that no pod of the workload needs.
+//  - Neither a quota nor the cluster's limit of builder Jobs is exhausted.
 bool MayMakeJob(PlanContext& context, const LiveKey& key);
 
 }  // namespace cachewarm::plan

@@ -136,7 +136,8 @@ bool EndBlockingJob(PlanContext& context, BuilderStatus& builder) {
 void FollowJob(PlanContext& context, const LiveKey* key, BuilderStatus& builder) {
   if (key == nullptr) {
     FailBuild(context, builder, reason::kBuilderLost,
-              "the build is obsolete: no pod uses its image any more, or its nodes are gone");
+              "the build is obsolete: no pod uses the image of the build any more, or no node of "
+              "its GPU type and CPU class is left");
     return;
   }
   const BuilderJob* job = FindJob(context, builder.job);
@@ -176,7 +177,8 @@ void FollowJob(PlanContext& context, const LiveKey* key, BuilderStatus& builder)
     RequeueAt(context, builder.elected_time + kJobStartGrace);
   }
   // No Job exists: request it again, because the first create may have been lost; AlreadyExists is
-  // success. A Job that is being deleted keeps its name until it is gone.
+  // success. A Job that is being deleted still occupies the name, so nothing is requested until it
+  // is gone.
   if (job == nullptr) {
     RequestJob(context, *key, NodesByCapacity(context, *key), builder);
   }

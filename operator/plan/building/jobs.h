@@ -21,7 +21,7 @@ std::string JobRevision(const PlanContext& context);
 void MakeJob(PlanContext& context, const LiveKey& key, api::BuilderStatus& builder);
 
 // Fails the build of a Job whose pod occupies a device or quota that a pod of the workload needs
-// and cannot get elsewhere. Returns true if it failed the build.
+// and cannot get elsewhere. Returns true in that case, else false.
 bool EndBlockingJob(PlanContext& context, api::BuilderStatus& builder);
 
 // Updates `builder` from the state of its Job; call until the Job's container has started. `key` is

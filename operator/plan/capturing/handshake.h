@@ -24,7 +24,7 @@ struct CaptureHandshake {
   const NodeState* node = nullptr;
   const api::CaptureRequest* request = nullptr;  // the operator's request in the NodeCache
   const api::CaptureStatus* answer = nullptr;    // the agent's answer to `request`
-  std::string id;                                // id of the request, also while there is none
+  std::string id;                                // id of the request, even if `request` is null
 };
 
 CaptureHandshake FindCaptureHandshake(const PlanContext& context, const api::BuilderStatus& builder,

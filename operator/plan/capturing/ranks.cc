@@ -25,9 +25,9 @@ namespace {
 constexpr std::array<std::string_view, 3> kIndexLabels = {
     "batch.kubernetes.io/job-completion-index", "volcano.sh/task-index",
     "training.kubeflow.org/replica-index"};
-// After the settle time, the agent of a ready rank has this long to report a capture; after that
-// the rank is skipped. This is long enough, because a ready rank has already compiled as much as
-// the builder had when it was captured.
+// Once the previous pod of the group is captured, the agent of a ready rank has the settle time and
+// this time to capture the rank; after that the rank is skipped. This is long enough, because a
+// ready rank has already compiled as much as the builder had when it was captured.
 constexpr Duration kSilenceMax = std::chrono::minutes(2);
 
 bool IsDone(const BuilderStatus& builder, const std::string& uid) {

@@ -6,7 +6,7 @@
 
 #include "lib/api/cache_warmup.h"
 
-// Computes the time that the cache saved from status.starts. Pure.
+// Computes from status.starts the time that the cache saved. Pure.
 namespace cachewarm::plan {
 
 // Returns the net seconds that `sample` saved compared with a cold start of its GPU type:
@@ -15,8 +15,9 @@ namespace cachewarm::plan {
 //   cold, unknown         − hold
 //   builder               0
 // The cold median is the median of cold starts; if there were none, of builders' starts. The
-// compile span is the longest one measured for the sample's key in a builder or cold pod, else the
-// compile seconds recorded in the bundle. If there is no cold median, the result is −hold.
+// compile span is the longest compile time measured in a builder or cold pod with the sample's key;
+// if there is none, the compile time recorded in the bundle. Without a cold median, the result is
+// −hold.
 double NetSavedSeconds(const api::WarmupStatus& status, const api::StartSample& sample);
 
 // Selects the measured starts to compare with: those of the key, else those of the GPU type.

@@ -71,8 +71,9 @@ std::vector<Entry> SortedEntries(const std::map<size_t, std::vector<Entry>>& all
   return out;
 }
 
-// Truncates `own` so that the list fits into the schema's limit. All warmups share the lists of one
-// NodeCache, and the API server rejects an apply as a whole if a list becomes too long.
+// Truncates `own` so that these entries and those of other warmups in `all` together fit into the
+// schema's limit. If a list of a NodeCache became too long, the API server would reject the whole
+// apply.
 template <typename Entry>
 void LimitEntries(std::vector<Entry>& own, const std::vector<Entry>& all, size_t limit,
                   const std::string& uid) {

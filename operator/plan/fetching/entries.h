@@ -12,7 +12,7 @@
 namespace cachewarm::plan {
 
 // The bundles and directories that all nodes should have. Nodes of the same GPU type and CPU class
-// (a Target) should have the same; they differ only in whether they have a fetch slot.
+// (a Target) should have the same bundles, but a node is given a new bundle only with a fetch slot.
 struct Wanted {
   std::vector<std::vector<api::WantedBundle>> by_target;  // indexed like PlanContext::targets
   std::vector<std::string> run_as;                        // names of the directories to prepare
@@ -24,8 +24,8 @@ bool Contains(const std::vector<api::WantedBundle>& bundles, const Digest& diges
 // Returns this warmup's entry in the NodeCache; nullptr if there is none.
 const api::WantedWarmup* PresentEntry(const PlanContext& context, const NodeState& node);
 
-// True if this warmup cannot use the node: it has no entry in the NodeCache, and other warmups
-// already have the maximum number of entries.
+// True if this warmup cannot use the node: the NodeCache has no entry of this warmup, and already
+// has the maximum number of entries, all of other warmups.
 bool IsFull(const PlanContext& context, const NodeState& node);
 
 // True if the bundle `digest` is not active on the node, and this warmup's entry in the NodeCache

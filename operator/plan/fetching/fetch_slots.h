@@ -19,8 +19,8 @@ namespace cachewarm::plan {
 struct FetchSlots {
   std::vector<int> needs;    // api::kFetchPriority…, indexed like PlanContext::nodes
   std::set<size_t> granted;  // nodes that must fetch and got a slot
-  // Nodes that must fetch and have a live agent but got no slot; with the number of slot durations
-  // that they must wait.
+  // Nodes that must fetch and have a live agent but got no slot, each with the number of slot
+  // durations that it must wait.
   std::map<size_t, int> waiting;
   size_t fetching = 0;  // nodes of the cluster that are fetching already
 };

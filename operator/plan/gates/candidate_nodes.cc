@@ -52,8 +52,8 @@ CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimato
   for (size_t i = 0; i < context.nodes.size(); ++i) {
     const NodeState& node = context.nodes[i];
     if (!node.prepared && HasStartupTaintFor(shape, *node.view->node)) {
-      // Do not list this new node as unusable: its taint keeps the pod off until it is prepared. If
-      // the release excluded the node, the pod would need an additional one.
+      // Do not list this new node as unusable: its taint keeps the pod off until the node is
+      // prepared. If the release excluded the node, the pod would need an additional one.
       continue;
     }
     if (node.possible && node.ready && !node.prepared) {

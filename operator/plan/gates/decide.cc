@@ -22,11 +22,11 @@ namespace {
 
 // Mode Hold: pods are released once there are this many warm nodes for each node that is warming.
 constexpr size_t kWarmPerWarming = 10;
-constexpr size_t kExcludedHostnamesMax = 200'000;  // in all releases of one plan
+constexpr size_t kExcludedHostnamesMax = 200'000;  // limit of the sum over all releases of a plan
 
 struct ReleaseDecision {
   std::string_view reason;
-  std::vector<size_t> preferred;
+  std::vector<size_t> preferred;  // indices into PlanContext::nodes
 };
 
 // The decision about one held pod: if `release` is set, the pod is released; otherwise it is held

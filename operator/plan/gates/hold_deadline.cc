@@ -15,8 +15,8 @@ constexpr Duration kRolloutGap = std::chrono::minutes(10);
 // Time reserved for starting after a hold, as a multiple of the median cold start.
 constexpr int kStartsLeft = 2;
 
-// True if the pod counts as held, so that the hold budget of its rollout begins no later than its
-// creation. A pod that was released at once, such as a builder, does not count.
+// True if the pod counts as held, so that the hold budget of its rollout begins no later than the
+// pod's creation. A pod that was released at once, such as a builder, does not count.
 bool CountsAsHeld(const api::Pod& pod) {
   return api::gate::IsHeld(pod) ||
          api::gate::HeldSecondsOf(pod) >= std::chrono::duration<double>(kUnreportedHoldMax).count();

@@ -13,7 +13,8 @@ namespace cachewarm::plan {
 // The time at which a node is expected to be warm.
 struct Forecast {
   WallTime end{};
-  // `end` is counted from the present time, so it moves with the clock while nothing is reported.
+  // True if `end` is computed from the present time, so that it moves with the clock while nothing
+  // is reported.
   bool is_stalled = false;
 };
 

@@ -61,8 +61,8 @@ enum class Taints {
 // True if pods of this shape tolerate the considered NoSchedule and NoExecute taints.
 bool Tolerates(const PodShape& shape, const api::Node& node, Taints taints);
 
-// True if `have` covers every request. A resource missing from `have` counts as unlimited for cpu,
-// memory and pods, and as 0 for devices.
+// True if `have` covers every request. A resource that is missing from `have` counts as 0 if its
+// name has a "/", as devices do, else as unlimited (cpu, memory, pods).
 bool Covers(const Resources& have, const Resources& requests);
 
 // True if the node has a cachewarm startup taint.

@@ -83,7 +83,7 @@ class TestSkippedPods:
         pod["spec"]["containers"][0]["volumeMounts"] = [mount]
         pod["spec"]["volumes"] = [{"name": "mine", "emptyDir": {}}]
         shared.apply(pod)
-        assert_skipped(shared, "own-mount", "mount it elsewhere")
+        assert_skipped(shared, "own-mount", "set another mountPath")
 
     def test_daemon_set_pod_is_skipped(self, shared: Kubectl, warmup: Warmup):
         marked = template("choosy")

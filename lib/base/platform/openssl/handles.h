@@ -22,7 +22,7 @@ using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
 using X509Pointer = std::unique_ptr<X509, Deleter<X509_free>>;
 
-// Returns a BIO that reads `text`, which must outlive it and be shorter than 2 GiB.
+// Returns a BIO that reads `text`, which must outlive the BIO and be shorter than 2 GiB.
 inline Bio Memory(std::string_view text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }

@@ -59,7 +59,7 @@ absl::Status CheckBlobs(const fs::Dir& repository, std::vector<Descriptor> blobs
     const auto found = repository.Stat(BlobPath(blob.digest));
     if (!found.ok() || found->bytes != blob.bytes) {
       return absl::FailedPreconditionError(
-          fmt::format("the manifest names blob {} with {} bytes, which does not exist",
+          fmt::format("the manifest names blob {} of {} bytes, but the store lacks it",
                       blob.digest.Short(), blob.bytes));
     }
   }

@@ -57,11 +57,11 @@ absl::StatusOr<BasicCredentials> ReadAuth(const Json& auth, std::string_view hos
   if (reader.status().ok() && !identity_token.empty()) {
     // Beside an identity token, "auth" contains no password, and registries would reject it.
     reader.Fail("identitytoken",
-                "is not supported; put a user and password there instead, as \"auth\" or "
+                "is not supported; write a user and password instead: \"auth\", or "
                 "\"username\" and \"password\"");
   }
   if (reader.status().ok() && base64.empty() && username.empty()) {
-    reader.Fail("auth", "is required, or username and password");
+    reader.Fail("auth", "is required unless username and password are set");
   }
   if (reader.status().ok() && base64.empty()) {
     base64 = codec::EncodeBase64(fmt::format("{}:{}", username, password));

@@ -51,8 +51,9 @@ class RangeSink : public http::BodySink {
     }
     skip_ = 0;
     const auto start = StartOf(head.headers.Find("Content-Range"));
-    return start == wanted ? absl::OkStatus()
-                           : absl::UnavailableError("the registry returned a different range");
+    return start == wanted
+               ? absl::OkStatus()
+               : absl::UnavailableError("the registry returned another range than requested");
   }
 
   absl::Status Write(std::string_view bytes) override {

@@ -128,8 +128,8 @@ absl::StatusOr<http::Response> Session::Send(http::Request request, const std::s
                                              std::stop_token stop) {
   for (RetryBudget budget = NewRetryBudget();;) {
     auto response = SendOnce(request, scope, stop);
-    // SendOnce() returns a response (429 or 503) if the registry is overloaded, but an error if the
-    // token server is overloaded.
+    // If the registry is overloaded, SendOnce() returns a response (429 or 503); if the token
+    // server is, it returns an error. Handle both as one status.
     const absl::Status status =
         response.ok() ? RegistryStatus(*response, request.url) : response.status();
     if (!RetryAfterOf(status).has_value()) {

@@ -42,10 +42,10 @@ class Session {
   RetryBudget NewRetryBudget() const { return {clock_, random_, options_.tries}; }
 
   // Sends `request`, whose URL is below the origin or was named by the origin. Returns the
-  // response, which may have any status, for example 401 after a login. `scope` is the access that
-  // a token must grant ("repository:team/llama:pull"). While the registry is overloaded (429, or
-  // 503 with Retry-After), waits and repeats the request; when the attempts are used up, returns
-  // the last response. Only for idempotent requests.
+  // response, which may have any status, for example 401 if the registry refuses the credentials.
+  // `scope` is the access that a token must grant ("repository:team/llama:pull"). While the
+  // registry is overloaded (429, or 503 with Retry-After), waits and repeats the request; when the
+  // attempts are used up, returns the last response. Only for idempotent requests.
   absl::StatusOr<http::Response> Send(http::Request request, const std::string& scope,
                                       std::stop_token stop);
   // As Send(), but does not repeat the request when the registry is overloaded. The body of
@@ -81,7 +81,8 @@ std::string NameOf(http::Method method, std::string_view url);
 
 // Converts a response to a status: OK for 2xx, UNAVAILABLE for 429, otherwise as http::StatusOf().
 // The message is `what` and the registry's own message (OCI distribution "errors"). RetryAfterOf()
-// of the result is the wait that the registry requested.
+// of the result is the wait that the registry requested: set for 503 with Retry-After and for 429,
+// for which it is 0 without Retry-After.
 absl::Status RegistryStatus(const http::Response& response, std::string_view what);
 
 }  // namespace cachewarm::bundle

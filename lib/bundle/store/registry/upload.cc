@@ -227,7 +227,7 @@ absl::StatusOr<bool> RegistryUpload::BlobExists(const Digest& digest) {
 absl::Status RegistryUpload::Follow(const http::Response& response) {
   const auto location = response.headers.Find("Location");
   if (!location.has_value()) {
-    return absl::UnavailableError("the registry's response to an upload has no Location");
+    return absl::UnavailableError("the registry's response to an upload has no Location header");
   }
   CW_ASSIGN_OR_RETURN(const http::Url base, http::Url::Parse(location_));
   CW_ASSIGN_OR_RETURN(const http::Url next, http::ResolveLocation(base, *location));

@@ -11,8 +11,8 @@
 namespace cachewarm::gpu {
 namespace {
 
-// Pointers to the functions of libcuda. cuda.h maps some names to versioned symbols by macros.
-// These do not affect dlsym, so Load() uses the versioned names.
+// Pointers to the functions of libcuda. cuda.h maps some names to versioned symbols by macros. The
+// macros do not affect the names given to dlsym, so Load() uses the versioned names.
 struct CudaDriver {
   decltype(cuInit)* init = nullptr;
   decltype(cuGetErrorString)* error_string = nullptr;
@@ -35,7 +35,7 @@ struct CudaDriver {
     if (error_string(code, &text) != CUDA_SUCCESS || text == nullptr) {
       text = "unknown error";
     }
-    return absl::UnavailableError(fmt::format("CUDA driver {}: {}", call, text));
+    return absl::UnavailableError(fmt::format("the CUDA driver failed ({}): {}", call, text));
   }
 };
 

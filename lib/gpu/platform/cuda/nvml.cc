@@ -11,8 +11,8 @@
 namespace cachewarm::gpu {
 namespace {
 
-// Pointers to the functions of NVML. nvml.h maps some names to versioned symbols by macros. These
-// do not affect dlsym, so Load() uses the versioned names.
+// Pointers to the functions of NVML. nvml.h maps some names to versioned symbols by macros. The
+// macros do not affect the names given to dlsym, so Load() uses the versioned names.
 struct Nvml {
   decltype(nvmlInit_v2)* init = nullptr;
   decltype(nvmlShutdown)* shutdown = nullptr;
@@ -43,7 +43,7 @@ struct Nvml {
   }
 
   absl::Status Error(std::string_view call, nvmlReturn_t code) const {
-    return absl::UnavailableError(fmt::format("NVML {}: {}", call, error_string(code)));
+    return absl::UnavailableError(fmt::format("NVML failed ({}): {}", call, error_string(code)));
   }
 };
 

@@ -77,7 +77,7 @@ class Transfer {
           const size_t count,
           request_.source->Read(std::span(bytes).first(std::min<uint64_t>(left, kUploadBytes))));
       if (count == 0) {
-        return absl::InvalidArgumentError("body: its source ended before the announced size");
+        return absl::InvalidArgumentError("body: the source ended before its announced size");
       }
       CW_RETURN_IF_ERROR(Write({bytes.data(), count}));
       left -= count;
@@ -219,7 +219,7 @@ class BoundedClient final : public Client {
     const auto host = boost::asio::ip::make_address(url.host, error);
     if (error || url.scheme != "http" || host != address_) {
       return absl::InvalidArgumentError(fmt::format(
-          "{}: this client connects to {} over plain http only", url.Origin(), options_.address));
+          "{}: this client connects only to {}, by plain http", url.Origin(), options_.address));
     }
     try {
       auto response = Transfer(options_, request, sink, std::move(stop))

@@ -69,8 +69,8 @@ absl::Status FromException(std::exception_ptr thrown, const Url& url) {
 }
 
 // True if the error shows that the request was not sent completely. This happens with a reused
-// connection that the server has closed, because only the next write fails. A server that did not
-// receive the whole request did not act on it, so the request may be sent again.
+// connection that the server has closed: the client notices that only when it writes. A server that
+// did not receive the whole request did not act on it, so the request may be sent again.
 bool WasNeverSent(const absl::Status& status) {
   return absl::IsUnavailable(status) &&
          status.message().find("Failed to write request") != absl::string_view::npos;
@@ -191,7 +191,7 @@ class Transfer {
     buffer_.resize(exchange_->wanted());
     CW_ASSIGN_OR_RETURN(const size_t count, request_.source->Read(buffer_));
     if (count == 0) {
-      return absl::InvalidArgumentError("body: its source ended before the announced size");
+      return absl::InvalidArgumentError("body: the source ended before its announced size");
     }
     exchange_->Supply(std::string_view(buffer_.data(), count));
     return absl::OkStatus();

@@ -24,8 +24,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   // Methods for the caller's thread.
 
-  // Waits for the next event. kInactivity: no byte was transferred for `inactivity` since the last
-  // call.
+  // Waits for the next event. kInactivity: no byte was transferred during `inactivity`, which
+  // begins with this call and again with every transfer of bytes.
   Event Await(Duration inactivity, std::stop_token stop);
   // After kUpload: returns the number of bytes that the library wants; then call Supply() with at
   // least one byte, or Abandon().

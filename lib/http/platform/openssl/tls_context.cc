@@ -41,7 +41,7 @@ absl::StatusOr<std::string> ReadPem(std::string_view option, const std::string& 
   const absl::StatusOr<std::string> text = fs::ReadNamedFile(path, kPemBytesMax);
   if (!text.ok()) {
     return absl::InvalidArgumentError(
-        fmt::format("{}: cannot read {}: check that it exists and may be read", option,
+        fmt::format("{}: cannot read {}: check that the file exists and is readable", option,
                     Message(text.status())));
   }
   return *text;
@@ -66,7 +66,7 @@ absl::Status UseCertificate(SSL_CTX* context, const std::string& pem) {
   const Bio bio = Memory(pem);
   const X509Pointer leaf(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
   if (leaf == nullptr || SSL_CTX_use_certificate(context, leaf.get()) != 1) {
-    return OpensslError("client certificate");
+    return OpensslError("client certificate: not a PEM certificate");
   }
   SSL_CTX_clear_chain_certs(context);
   while (X509Pointer next{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
@@ -86,7 +86,7 @@ absl::Status UseKey(SSL_CTX* context, const std::string& pem) {
   const Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, no_password));
   if (key == nullptr || SSL_CTX_use_PrivateKey(context, key.get()) != 1 ||
       SSL_CTX_check_private_key(context) != 1) {
-    return OpensslError("client key");
+    return OpensslError("client key: not the unencrypted PEM key of the client certificate");
   }
   return absl::OkStatus();
 }

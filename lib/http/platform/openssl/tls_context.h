@@ -10,8 +10,8 @@ struct ssl_ctx_st;  // SSL_CTX
 
 namespace cachewarm::http {
 
-// Initializes OpenSSL and thereby registers its exit handler. Call this before the first static
-// object that owns a thread which uses OpenSSL is created. Exit handlers run in reverse order: this
+// Initializes OpenSSL and thereby registers its exit handler. Call this before any static object is
+// created whose thread uses OpenSSL. At exit, static objects are destroyed in reverse order: such a
 // thread then ends before OpenSSL frees its per-thread data.
 void PlaceOpensslCleanup();
 

@@ -14,7 +14,7 @@ namespace cachewarm::pki {
 namespace {
 
 constexpr int kVersion3 = 2;
-constexpr int kSerialBits = 159;  // RFC 5280: a positive number of at most 20 octets
+constexpr int kSerialBits = 159;  // RFC 5280: at most 20 octets, and positive: the top bit is 0
 constexpr size_t kNameBytesMax = 64;
 
 absl::Status Failed(std::string_view doing) {

@@ -116,7 +116,7 @@ TEST(Annotations, NamesTheFirstProblemsAndCountsTheRest) {
   const AnnotatedSpec annotated = ReadAnnotatedSpec(annotations);
   ASSERT_EQ(annotated.problems.size(), 9U);
   EXPECT_EQ(annotated.problems.back(),
-            "9992 more annotations cachewarm.io/... are unknown or invalid");
+            "9992 more annotations with the prefix cachewarm.io/ are unknown or invalid");
 }
 
 TEST(Annotations, ValidAnnotationsAreReadBesideInvalidOnes) {

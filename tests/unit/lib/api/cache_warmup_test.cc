@@ -138,9 +138,11 @@ TEST(CacheWarmup, CachesThatAreNeitherPresetNorCustomAreRejected) {
       {R"({"caches": [{"name": "mine", "env": "A-B", "path": "a"}]})",
        "spec.caches[0].env: expected the name of an environment variable"},
       {R"({"caches": [{"name": "mine", "env": "A", "path": "../../etc"}]})",
-       "spec.caches[0].path: expected a relative path of [A-Za-z0-9._-] segments without . and .."},
+       "spec.caches[0].path: expected a relative path of [A-Za-z0-9._-] segments other than . and "
+       ".."},
       {R"({"caches": [{"name": "mine", "env": "A", "path": "/etc"}]})",
-       "spec.caches[0].path: expected a relative path of [A-Za-z0-9._-] segments without . and .."},
+       "spec.caches[0].path: expected a relative path of [A-Za-z0-9._-] segments other than . and "
+       ".."},
       {R"({"caches": [{"name": "Mine"}]})",
        "spec.caches[0].name: expected a DNS label of at most 63 characters"},
   });
@@ -188,7 +190,8 @@ TEST(CacheWarmup, LimitsOutOfRangeAreRejected) {
        R"("headers": [{"name": "a", "value": "\n"}]}]}})",
        "spec.compile.requests[0].headers[0].value: expected printable ASCII"},
       {R"({"compile": {"requests": [{"path": "/", "port": 1, "headers": [{"name": "Te"}]}]}})",
-       "spec.compile.requests[0].headers[0].name: is set by the operator itself; remove it"},
+       "spec.compile.requests[0].headers[0].name: the operator sets this header itself; remove the "
+       "header"},
       {R"({"compile": {"builder": "Pod"}})",
        "spec.compile.builder: expected one of Auto, FirstPod, Job"},
       {R"({"gate": {"mode": "Always"}})", "spec.gate.mode: expected one of Auto, Hold, Never"},

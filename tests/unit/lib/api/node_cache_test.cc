@@ -93,7 +93,7 @@ TEST(NodeCache, PathPartsCannotLeaveTheRoot) {
        "spec.warmups[0].runAs: expected \"image\" or \"u<uid>\""},
       {"/spec/warmups/0/caches/0/path", "..",
        "spec.warmups[0].caches[0].path: expected a relative path of [A-Za-z0-9._-] segments "
-       "without . and .."},
+       "other than . and .."},
       {"/spec/warmups/0/bundles/0/key", "../k",
        "spec.warmups[0].bundles[0].key: expected 64 lower-case hex digits"},
       {"/spec/captures/0/id", ".", "spec.captures[0].id: expected a uid"},

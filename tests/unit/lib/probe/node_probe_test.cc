@@ -105,7 +105,7 @@ TEST_F(NodeProbe, ErrorsNameTheFile) {
 }
 
 TEST_F(NodeProbe, FailingDriverIsRetryable) {
-  ScriptedProbe broken(absl::UnavailableError("NVML start: unknown error"));
+  ScriptedProbe broken(absl::UnavailableError("NVML failed (start): unknown error"));
   EXPECT_TRUE(absl::IsUnavailable(
       ProbeNode({.proc_root = temp_.path(), .facts_file = {}}, broken).status()));
 }

@@ -194,8 +194,8 @@ TEST(Settings, ErrorsNameTheSettingAndTheRemedy) {
       {file("root: [a]"), "/c: root: must be one plain value"},
       {file("registry: {hosts: [1]}"), "/c: registry.hosts: must be one plain value or a list"},
       {file(long_list.c_str()), "/c: registry.hosts: must be one plain value or a list"},
-      {file("- a"), "/c: must be one map of settings"},
-      {file("text"), "/c: must be one map of settings"},
+      {file("- a"), "/c: expected one YAML document with a map of settings"},
+      {file("text"), "/c: expected one YAML document with a map of settings"},
       {file("root: ["), "/c: "},
       {file("root: a\n---\nroot: b\n"), "/c: "},
   };

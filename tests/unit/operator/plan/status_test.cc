@@ -189,7 +189,8 @@ TEST(Status, ReadyIsTrueBeforeWarmAndSaysSo) {
   const Plan cold = builder.Decide();
   EXPECT_EQ(Condition(cold, "Ready")->status, "True");
   EXPECT_EQ(Condition(cold, "Warm")->status, "False");
-  EXPECT_NE(Condition(cold, "Ready")->message.find("; not warm yet (NoBundle)"), std::string::npos)
+  EXPECT_NE(Condition(cold, "Ready")->message.find("; the CacheWarmup is not warm yet (NoBundle)"),
+            std::string::npos)
       << Condition(cold, "Ready")->message;
   builder.Bundle({.node = "n1", .published = 10, .active = {"n1", "n2"}});
   const Plan warm = builder.Decide();

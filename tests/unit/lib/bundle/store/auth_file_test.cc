@@ -59,7 +59,7 @@ TEST(AuthFile, IdentityTokenErrorNamesFieldAndRemedy) {
     EXPECT_THAT(Found(json),
                 ::testing::AllOf(
                     ::testing::HasSubstr(R"(auths["registry.test:5000"].identitytoken: is not)"),
-                    ::testing::HasSubstr("put a user and password there instead")));
+                    ::testing::HasSubstr("write a user and password instead")));
     EXPECT_EQ(Found(json, "other.test"), "none");
   }
   EXPECT_EQ(Found(R"({"auths":{"registry.test:5000":{"auth":"YTpi","identitytoken":""}}})"),

@@ -56,7 +56,7 @@ const RefusalCase kRefusals[] = {
      },
      "NamespaceForbidsHostPath", "restricted"},
     {"volume", AddVolume, "VolumeConflict", "rename it"},
-    {"mount", AddMountBelow, "VolumeConflict", "mount it elsewhere"},
+    {"mount", AddMountBelow, "VolumeConflict", "set another mountPath"},
     {"labels",
      [](SnapshotBuilder& b) {
        b.in().workload.selector.clear();
