@@ -25,6 +25,32 @@ TEST(ParseElfHeader, ReadsBothClassesAndByteOrders) {
   }
 }
 
+TEST(ParseElfHeader, NeedsExactlyTheHeader) {
+  const std::string small = ElfImage({.is_64_bit = false, .os_abi = 65});
+  const auto header = ParseElfHeader(small.substr(0, 52));
+  ASSERT_TRUE(header.has_value());
+  EXPECT_EQ(header->os_abi, 65);
+  EXPECT_EQ(header->segments_at, 52U);
+  EXPECT_EQ(header->segment_size, 32U);
+  EXPECT_EQ(header->section_size, 40U);
+  EXPECT_EQ(header->segments_end(), 84U);
+  EXPECT_FALSE(ParseElfHeader(small.substr(0, 51)).has_value());
+  const std::string large = ElfImage({});
+  EXPECT_TRUE(ParseElfHeader(large.substr(0, 64)).has_value());
+  EXPECT_EQ(ParseElfHeader(large)->segments_end(), 64U + 56U);
+}
+
+TEST(SegmentEnd, ReadsTheLastSegmentOfATable) {
+  for (const bool is_64_bit : {true, false}) {
+    const std::string image = ElfImage({.is_64_bit = is_64_bit});
+    const auto elf = ParseElfHeader(image);
+    const std::string table = image.substr(elf->segments_at, elf->segment_size);
+    EXPECT_EQ(SegmentEnd(*elf, table, 0), elf->sections_at);
+    EXPECT_EQ(SegmentEnd(*elf, table + table, 1), elf->sections_at);
+    EXPECT_EQ(SegmentEnd(*elf, (table + table).substr(1), 1), UINT64_MAX);
+  }
+}
+
 TEST(ParseElfHeader, RefusesOtherFiles) {
   const std::string good = ElfImage({});
   EXPECT_FALSE(ParseElfHeader("").has_value());

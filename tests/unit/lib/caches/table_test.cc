@@ -83,6 +83,18 @@ TEST(CacheTable, RefusesUnsafePaths) {
   }
 }
 
+TEST(CacheTable, ClassifiesPathsUpToTheLongestAndDeepest) {
+  std::string deep = "inductor";
+  for (int i = 0; i < 31; ++i) {
+    deep += "/d";
+  }
+  EXPECT_NE(CacheTable::AllPresets().Classify(deep).skip, Skip::kUnsafePath);
+  const std::string prefix = "triton/ABC/";
+  const std::string longest = prefix + std::string(1024 - prefix.size(), 'k');
+  EXPECT_NE(CacheTable::AllPresets().Classify(longest).skip, Skip::kUnsafePath);
+  EXPECT_EQ(CacheTable::AllPresets().Classify(longest + "k").skip, Skip::kUnsafePath);
+}
+
 TEST(CacheTable, CarriesNamesInAnyAlphabet) {
   EXPECT_TRUE(CacheTable::AllPresets().Classify("torch_extensions/größe/核.so").carried());
 }

@@ -127,6 +127,53 @@ TEST(CacheValidation, RefusesPatternsThatJsonEscapes) {
   EXPECT_TRUE(CacheTable::Make({cache}).ok());
 }
 
+TEST(CacheValidation, AcceptsTheLongestFields) {
+  CacheChoice cache = Custom("az09-" + std::string(35, 'n'), "_AZaz09" + std::string(121, 'E'),
+                             "Az0/_a.-/9" + std::string(118, 'p'));
+  ASSERT_EQ(cache.name.size(), 40U);
+  ASSERT_EQ(cache.env.size(), 128U);
+  ASSERT_EQ(cache.path.size(), 128U);
+  cache.include.assign(16, std::string(256, 'g'));
+  const absl::Status status = CacheTable::Make({cache}).status();
+  EXPECT_TRUE(status.ok()) << status;
+  cache.include.assign(1, std::string(257, 'g'));
+  EXPECT_THAT(CacheTable::Make({cache}).status().message(), HasSubstr(".include"));
+  cache.include.assign(32, "g");
+  EXPECT_TRUE(CacheTable::Make({cache}).ok());
+  EXPECT_TRUE(CacheTable::Make(std::vector<CacheChoice>(32, {.name = "jax"})).ok());
+}
+
+TEST(CacheValidation, LimitsTheEncodedSizeToTheByte) {
+  // 150 for the entry, 3 for each pattern, and the texts.
+  CacheChoice cache = Custom("mine", "MY_CACHE", "dir");
+  const size_t rest = 8192 - (150 + 4 + 8 + 3);
+  cache.include.assign(31, std::string(255, 'g'));
+  cache.include.emplace_back(rest - 31 * 258 - 3, 'g');
+  EXPECT_TRUE(CacheTable::Make({cache}).ok()) << CacheTable::Make({cache}).status();
+  cache.include.back() += 'g';
+  EXPECT_THAT(CacheTable::Make({cache}).status().message(), HasSubstr("8193 bytes"));
+}
+
+TEST(CacheValidation, RefusesEveryReservedVariable) {
+  for (const char* env :
+       {"HOME", "PATH", "PYTHONPATH", "USER", "LD_PRELOAD", "LD_LIBRARY_PATH", "PWD", "SHELL"}) {
+    EXPECT_THAT(CacheTable::Make({Custom("mine", env)}).status().message(), HasSubstr(".env"))
+        << env;
+  }
+}
+
+TEST(CacheValidation, RefusesOtherCharacters) {
+  for (const char* name : {"a_b", "A", "a.b", "`", "{", "/", ":"}) {
+    EXPECT_FALSE(CacheTable::Make({Custom(name, "X", "p")}).ok()) << name;
+  }
+  for (const char* env : {"A-B", "A.B", "A@", "A[", "A`", "A{", "A/", "A:", "9A"}) {
+    EXPECT_FALSE(CacheTable::Make({Custom("mine", env)}).ok()) << env;
+  }
+  for (const char* path : {"-a", "a/-b", "a/.b", "a@", "a[", "a`", "a{", "a:b", "/", "a/b/"}) {
+    EXPECT_FALSE(CacheTable::Make({Custom("mine", "X", path)}).ok()) << path;
+  }
+}
+
 TEST(CacheValidation, AcceptsPathsWithACommonPrefix) {
   EXPECT_TRUE(CacheTable::Make({Custom("a", "X", "triton2"), Custom("b", "Y", "triton22")}).ok());
 }

@@ -158,6 +158,21 @@ TEST(IsCpuClass, AcceptsOnlyCpuClasses) {
     EXPECT_FALSE(IsCpuClass(bad)) << bad;
   }
   EXPECT_FALSE(IsCpuClass(std::string(200, 'a') + "/b/5c0d9f21"));
+  const std::string longest = std::string(149, 'z') + "/9/5c0d9f21";
+  EXPECT_TRUE(IsCpuClass(longest)) << longest.size();
+  EXPECT_FALSE(IsCpuClass("0" + longest));
+}
+
+TEST(NormaliseCpu, KeepsLettersDigitsDotsAndPluses) {
+  const auto cpu = NormaliseCpu({.architecture = "x86_64",
+                                 .vendor = "azAZ/@[`{:",
+                                 .family = "09.+-",
+                                 .model = " 1 ",
+                                 .flags = {}});
+  ASSERT_TRUE(cpu.ok()) << cpu.status();
+  EXPECT_EQ(cpu->vendor, "azaz");
+  EXPECT_EQ(cpu->family, "09.+");
+  EXPECT_EQ(cpu->model, "1");
 }
 
 }  // namespace

@@ -34,6 +34,9 @@ TEST(GpuTypeOf, NormalisesNamesOfDriversAndLabels) {
       {{"../../etc", 9, 0, ""}, "nvidia/..-..-etc/sm_90"},
       {{"H100\n\xff\x00Ü", 9, 0, ""}, "nvidia/h100/sm_90"},
       {{"H100", -5, 77, ""}, "nvidia/h100/sm_09"},
+      {{"H100", 1000, -1, ""}, "nvidia/h100/sm_9990"},
+      {{"az AZ 09 .+-x", 9, 0, ""}, "nvidia/az-az-09-.+-x/sm_90"},
+      {{"x`{/:@[y", 9, 0, ""}, "nvidia/x-y/sm_90"},
   };
   for (const Case& c : cases) {
     EXPECT_EQ(GpuTypeOf(c.device), c.type);
@@ -69,6 +72,35 @@ TEST(GpuTypeOf, BoundsTheLength) {
   EXPECT_LE(GpuTypeOf(devices).size(), 253U);
   EXPECT_EQ(GpuTypeOf(devices).find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.+-/_"),
             std::string::npos);
+}
+
+TEST(GpuTypeOf, TruncatesEachPart) {
+  const std::string name(63, 'n');
+  const std::string mig(60, 'm');
+  EXPECT_EQ(GpuTypeOf(GpuDevice{name + "xy", 9, 0, mig + "xyz"}),
+            "nvidia/" + name + "/sm_90/mig-" + mig);
+  EXPECT_EQ(GpuTypeOf(GpuDevice{std::string(62, 'n') + "-x", 9, 0, ""}),
+            "nvidia/" + std::string(62, 'n') + "/sm_90");
+  std::vector<GpuDevice> devices;
+  for (int i = 10; i < 30; ++i) {
+    devices.push_back({"gpu-number-" + std::to_string(i), i, 0, ""});
+  }
+  const std::string type = GpuTypeOf(devices);
+  const size_t first = type.find('/');
+  const size_t last = type.rfind('/');
+  EXPECT_EQ(last - first - 1, 120U) << type;
+  EXPECT_EQ(type.size() - last - 1, 40U) << type;
+}
+
+TEST(IsGpuType, AcceptsSeveralArchitecturesUpToTheLongestText) {
+  for (const char* good : {"nvidia/h100/sm_90", "nvidia/a+b/sm_80+sm_90", "amd/mi300/sm_1000",
+                           "a/z/sm_09", "nvidia/h100/sm_90/mig-1g.10gb+me"}) {
+    EXPECT_TRUE(IsGpuType(good)) << good;
+  }
+  const std::string longest = "nvidia/" + std::string(240, 'a') + "/sm_90";
+  ASSERT_EQ(longest.size(), 253U);
+  EXPECT_TRUE(IsGpuType(longest));
+  EXPECT_FALSE(IsGpuType("a" + longest));
 }
 
 TEST(IsGpuType, RefusesOtherTexts) {

@@ -80,6 +80,20 @@ TEST(KeyOf, NamesTheInvalidFactor) {
   }
 }
 
+TEST(KeyOf, AcceptsFactorsUpToTheirLimits) {
+  const std::function<void(KeyFactors&)> changes[] = {
+      [](KeyFactors& f) { f.image = std::string(1024, 'x'); },
+      [](KeyFactors& f) { f.devices = 0; },
+      [](KeyFactors& f) { f.devices = 1024; },
+      [](KeyFactors& f) { f.container = std::string(63, 'c'); },
+  };
+  for (const auto& change : changes) {
+    KeyFactors factors = Factors();
+    change(factors);
+    EXPECT_TRUE(IsKey(Key(factors)));
+  }
+}
+
 TEST(KeyOf, RefusesAnImageThatIsNotUtf8) {
   KeyFactors factors = Factors();
   factors.image = "image\xff";

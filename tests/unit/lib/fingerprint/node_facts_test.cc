@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 
@@ -91,6 +93,45 @@ TEST(ParseDeclaredFacts, NamesTheFieldAndTheRemedy) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << text;
   }
+}
+
+TEST(ParseDeclaredFacts, ReadsComputeCapabilitiesUpToTheirLimits) {
+  const auto type_of = [](const std::string& capability) {
+    const auto facts =
+        ParseDeclaredFacts("gpu: {name: x, computeCapability: '" + capability + "'}");
+    return facts.ok() ? *facts->gpu_type : std::string("refused");
+  };
+  EXPECT_EQ(type_of("0.0"), "nvidia/x/sm_00");
+  EXPECT_EQ(type_of("12.1"), "nvidia/x/sm_121");
+  EXPECT_EQ(type_of("999.9"), "nvidia/x/sm_9999");
+  for (const char* bad : {"1000.0", "9.10", "-1.0", "9.", ".0", "x9.0", "9x.0", "9.0x", "9", ""}) {
+    EXPECT_EQ(type_of(bad), "refused") << bad;
+  }
+}
+
+TEST(ParseDeclaredFacts, BoundsEveryText) {
+  const auto parse = [](const std::string& field, size_t bytes) {
+    const std::string text(bytes, 'a');
+    std::map<std::string, std::string> cpu = {{"vendor", "amd"}, {"family", "25"}, {"model", "17"}};
+    std::string yaml = "cpu: {architecture: x86_64, flags: []";
+    cpu[field] = text;
+    for (const auto& [name, value] : cpu) {
+      yaml += ", " + name + ": '" + value + "'";
+    }
+    return ParseDeclaredFacts(yaml + "}").status();
+  };
+  for (const char* field : {"vendor", "family", "model"}) {
+    EXPECT_TRUE(parse(field, 40).ok()) << field << parse(field, 40);
+    EXPECT_THAT(std::string(parse(field, 41).message()), HasSubstr(field));
+  }
+  const auto driver = [](size_t bytes) {
+    return ParseDeclaredFacts("gpuType: cpu\ndriverVersion: " + std::string(bytes, 'x')).status();
+  };
+  EXPECT_TRUE(driver(64).ok()) << driver(64);
+  EXPECT_FALSE(driver(65).ok());
+  const std::string unknown(100, 'u');
+  EXPECT_THAT(std::string(ParseDeclaredFacts(unknown + ": 1").status().message()),
+              StartsWith(unknown.substr(0, 60) + ": unknown field"));
 }
 
 TEST(ParseDeclaredFacts, RefusesLargeAndDeepInput) {
