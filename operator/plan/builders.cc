@@ -32,7 +32,8 @@ constexpr BackoffPolicy kRebuild = {
 WallTime NextBuild(const BuilderStatus& last, int backoff_limit) {
   const bool lost = last.state == BuilderState::kFailed && last.reason == reason::kBuilderLost;
   if (lost && last.job.empty()) {
-    // Retry at once, without backoff: the build did not fail, and a new pod costs nothing.
+    // Retry at once, without backoff: the build lost its pod but is not known to fail, and the next
+    // builder is a pod that runs anyway.
     return last.finished_time;
   }
   if (last.state == BuilderState::kFailed && last.attempt <= backoff_limit) {
@@ -60,9 +61,9 @@ std::string HashSettings(const api::WarmupSpec& spec) {
 }
 
 // True if the attempts start from 1 again: the settings changed since the last build, or a pod of a
-// new revision was created after the builder of that build was elected. Pods of an older revision
-// do not count: while pods of two revisions exist, each would otherwise reset the attempts of the
-// other.
+// new revision was created after the builder of that build was elected. Pods created before that do
+// not count: while pods of two revisions exist, each revision would otherwise reset the attempts of
+// the other.
 bool ShouldResetAttempts(const PlanContext& context, const BuilderStatus& last,
                          const BuildTrigger& trigger) {
   const bool other_settings =
@@ -283,7 +284,7 @@ void Follow(PlanContext& context, BuilderStatus& builder) {
   } else if (key == context.keys.end()) {
     RetireCandidate(context, builder,
                     "the build is obsolete: no pod uses the image of the build any more, or no "
-                    "node of its GPU type and CPU class is left");
+                    "node with the GPU type and CPU class of the build is left");
   } else {
     FollowCandidate(context, *key, builder);
   }

@@ -19,8 +19,8 @@ constexpr size_t kRunAsMax = 8;
 constexpr Duration kSlotRecheck = std::chrono::seconds(5);
 constexpr Duration kFullNodeRecheck = std::chrono::seconds(60);
 
-// Returns the names (run_as) of the directories that nodes must prepare: first the template's, then
-// others that live pods still use.
+// Returns the names (run_as) of the directories that nodes must prepare: first that of the
+// template, then those that other pods still use.
 std::vector<std::string> RunAsNames(const PlanContext& context) {
   std::vector<std::string> out;
   const auto add = [&](const std::string& name) {
@@ -57,8 +57,9 @@ std::vector<size_t> FindNodesToFetch(const PlanContext& context, const Wanted& w
   return out;
 }
 
-// Limits status.bundles and status.builders to the lengths that the schema allows. First removes
-// the bundles that no node should have, and the builds that have ended; among equals, the oldest.
+// Limits status.bundles and status.builders to the lengths that the schema allows. Removes bundles
+// that no node should have before other bundles, and builds that have ended before running ones;
+// within each of these, the oldest first.
 void Prune(PlanContext& context) {
   auto& bundles = context.out.status.bundles;
   while (bundles.size() > kBundlesMax) {

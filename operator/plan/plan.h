@@ -38,8 +38,8 @@ struct PodAnnotation {
   std::string uid;
   std::string key;
   std::string value;
-  // The pod, if it is held: the patch then also fails if the pod no longer has cachewarm's gate.
-  // Null: the gate is not checked.
+  // Set for a held pod, to that pod: the patch then also fails if the pod no longer has cachewarm's
+  // gate. Null: the patch does not check the gate.
   std::shared_ptr<const api::Pod> held;
 };
 
@@ -67,7 +67,7 @@ struct GateRelease {
   // Hostnames of nodes that the pod must not use: the release adds a required node affinity (NotIn)
   // with them.
   std::vector<std::string> excluded;
-  EventRequest event;  // recorded if this release succeeds, after all releases of the plan
+  EventRequest event;  // recorded after all releases of the plan, if this one succeeded
 };
 
 // Requests to create `unmodified` and `injected`, two versions of the workload's pod, with
@@ -105,8 +105,8 @@ struct Plan {
   // succeeded.
   std::vector<api::StartSample> starts_counted;
   std::vector<BuildOutcome> builds_finished;
-  // Step 3: events. They are recorded right after the status write, even if a later step fails. A
-  // transition is visible only to the plan that writes it, so the next plan could not record it.
+  // Step 3: events. They are recorded right after the status write, even if a later step fails: the
+  // next plan starts from the new status, so it could not find the changes that the events report.
   std::vector<EventRequest> events;
   // Step 4: true adds kInjectLabel to the warmup, false removes it, nullopt leaves it as it is.
   std::optional<bool> set_inject_label;

@@ -208,8 +208,9 @@ std::string HostPath(const PlanContext& context, std::string_view run_as) {
 
 namespace {
 
-// True if the container has a readiness probe. Reads it from the pod of a builder Job, because
-// compile.overrides may have added or removed it there; otherwise from the template.
+// True if the container has a readiness probe. For the pod of a builder Job, the pod itself
+// decides, because compile.overrides may have added or removed the probe. For other pods, the
+// template decides.
 bool HasReadinessProbe(const PlanContext& context, const PodView& view) {
   const codec::Json* own =
       view.of_job && view.pod->object != nullptr
@@ -225,7 +226,8 @@ bool Runs(const PodView& view) {
          view.container->started_time != WallTime{};
 }
 
-// Returns when a container without a readiness probe counts as ready. It must have started.
+// Returns when a container without a readiness probe counts as ready. The container must have
+// started.
 WallTime AssumedReady(const PodView& view) {
   return view.container->started_time + kReadyWithoutProbe;
 }

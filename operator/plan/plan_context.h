@@ -57,7 +57,7 @@ struct PodView {
   std::string revision;
   PodFactors factors;
   std::shared_ptr<const PodShape> shape;            // set for held pods only
-  std::optional<api::StartResult> counted;          // result of its first start; unset: not counted
+  std::optional<api::StartResult> counted;          // of its first start; unset: not counted yet
   const api::ContainerStatus* container = nullptr;  // null before kubelet reports it
   int node = -1;  // index into PlanContext::nodes; -1: not bound, or node unknown
 };
@@ -67,8 +67,8 @@ struct NodeState {
   const api::NodeCache* cache = nullptr;      // null: none, or only that of a deleted node
   const api::NodeWarmup* reported = nullptr;  // the agent's report about this warmup; null: none
   std::string_view hostname;                  // points into the node object
-  // A pod of the workload could be scheduled here if the node were Ready and idle, without cordon
-  // and transient taints (Taints::kPersistent).
+  // A pod of the workload could be scheduled here if the node were Ready, idle and not cordoned,
+  // and had no transient taints (Taints::kPersistent).
   bool possible = false;
   bool fits = false;      // selected by spec.gpuTypes and spec.nodeSelector
   bool ready = false;     // the node is Ready
@@ -199,8 +199,8 @@ const api::NodeBundle* ReportedBundle(const NodeState& node, const Digest& diges
 // True if the bundle that serves pods of `factors` on this node is active there.
 bool IsWarm(const PlanContext& context, const NodeState& node, const PodFactors& factors);
 
-// True if a pod of this shape could be bound to the node now: the node is Ready, is schedulable for
-// the pod, and has enough unreserved capacity.
+// True if a pod of this shape could be bound to the node now: the node is Ready, the pod selects it
+// and tolerates its taints (those that `taints` selects), and it has enough unreserved capacity.
 bool Fits(const PlanContext& context, size_t node, const PodShape& shape,
           Taints taints = Taints::kAll);
 void Reserve(PlanContext& context, size_t node, const PodShape& shape);

@@ -23,7 +23,7 @@ namespace cachewarm::plan {
 using api::Resources;
 
 enum class WorkloadKind {
-  kDeployment,  // also kinds that scale like a Deployment: an Argo Rollout
+  kDeployment,  // or another kind that scales like one: an Argo Rollout
   kStatefulSet,
   kJob,
   kCronJob,
@@ -115,7 +115,7 @@ struct BuilderJob {
   bool deleting = false;
   bool failed = false;   // condition Failed
   bool refused = false;  // the API server rejected its creation: the Job does not exist
-  std::string message;   // of the condition Failed, or from the API server
+  std::string message;   // if failed: that of condition Failed; if refused: the API server's error
 };
 
 // Another CacheWarmup of the namespace. `older` is true if it was created earlier, or in the same
@@ -155,9 +155,9 @@ struct Snapshot {
   api::CacheWarmup warmup;
   Workload workload;
   std::map<std::string, std::string> namespace_labels;
-  // Label keys in the selectors of the namespace's Services and PodDisruptionBudgets. Builder Jobs
-  // get no label with such a key, so that their pods are not selected. Nor do builder
-  // Jobs get the labels of the workload's own selector and the usual ones (app,
+  // Label keys in the selectors of the namespace's Services and PodDisruptionBudgets. The pods of
+  // builder Jobs get no label with such a key, so that these objects do not select them. For the
+  // same reason they get neither the labels of the workload's own selector nor the usual ones (app,
   // app.kubernetes.io/name, ...).
   std::set<std::string> selected_label_keys;
   std::vector<OtherWarmup> others;

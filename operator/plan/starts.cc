@@ -47,17 +47,19 @@ const api::StartEvidence* EvidenceOf(const NodeState& node, const std::string& u
   return nullptr;
 }
 
-// True if a pod that was created without the cache should get an event that says why: the warmup
-// injects now; or it injected before and is not paused, and the pod names no other warmup.
+// True if a pod that was created without the cache should get an event that says why. While the
+// warmup injects, every such pod should. If the warmup injected only earlier, it must not be
+// paused, and the pod must not name another warmup.
 bool ShouldExplainSkippedPods(const PlanContext& context, const PodView& pod) {
   return context.acceptance.inject ||
          (context.out.status.starts.counting_started_time != WallTime{} && !context.paused() &&
           !pod.of_other_warmup);
 }
 
-// True if the pod was created without the cache after the warmup's condition Ready got its present
-// status. Possible reasons are: the admission policy had not seen the warmup yet, the pod cannot be
-// injected, or injection is suspended. Such a start counts as cold, without waiting for evidence.
+// True if the pod was created without the cache, and since the last change of the status of
+// condition `Ready`, so that the present state explains why. Possible reasons are: the admission
+// policy had not seen the warmup yet, the pod cannot be injected, or injection is suspended. Such a
+// start counts as cold, without waiting for evidence.
 bool IsInjectionSkipped(const PlanContext& context, const PodView& pod) {
   const api::Condition* ready = api::FindCondition(context.in.warmup.status.conditions, "Ready");
   const char* said = context.acceptance.inject ? "True" : "False";

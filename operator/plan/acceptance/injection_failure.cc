@@ -71,11 +71,11 @@ bool RunsOnce(const PlanContext& context, const PodView& pod) {
 
 // Counts, for one revision, the crashes of injected pods that were never ready.
 struct CrashTally {
-  int run_once_crashes = 0;  // sum over all pods that are never restarted
-  int max_crashes = 0;       // most crashes of a single pod
+  int run_once_crashes = 0;  // crashes of all pods that are never restarted, added up
+  int max_crashes = 0;       // crashes of the pod that crashed most often
   bool has_ready = false;    // an injected pod of this revision was ready
   bool crashes_without_cache = false;
-  std::string pod;                   // pod with the most crashes
+  std::string pod;                   // name of the pod that crashed most often
   std::string message;               // termination message of `pod`
   std::vector<const PodView*> pods;  // pods that crashed
 };

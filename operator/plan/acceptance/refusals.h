@@ -14,8 +14,8 @@
 // status.suspension.
 namespace cachewarm::plan {
 
-// The result of one check. If the check refuses injection: the condition Ready to report, with
-// status False and the reason of the refusal. Otherwise nullopt.
+// The result of one check; nullopt if the check allows injection. Otherwise a value for the
+// warmup's condition `Ready`: status False, with reason and message of the refusal.
 using Refusal = std::optional<api::ConditionUpdate>;
 
 Refusal Refuse(std::string_view why, std::string message);
@@ -52,9 +52,9 @@ std::optional<InjectionFailure> DetectInjectionFailure(const PlanContext& contex
 // also crash without it.
 bool HasOtherCrashCause(const PlanContext& context, const std::string& revision);
 
-// suspension.cc: updates status.suspension. A suspension stays in force until the pod template, the
-// warmup, the injected environment, the namespace's labels or all affected nodes change, or until
-// pods show that the cache is not, or no longer, the cause of the failure.
+// suspension.cc: updates status.suspension. A suspension ends when one of these changes: the pod
+// template, the warmup's spec, the injected environment, the namespace's labels, or every affected
+// node. It also ends when pods show that the cache is not, or no longer, the cause of the failure.
 void UpdateSuspension(PlanContext& context);
 Refusal Suspended(const PlanContext& context);
 

@@ -12,8 +12,8 @@ namespace reason = api::reason;
 
 namespace {
 
-// Pods are injected even if up to this number of nodes has no usable directory: held pods can be
-// kept off those nodes.
+// Pods are injected even if up to this number of nodes has no usable directory: the release of a
+// held pod can exclude those nodes.
 constexpr size_t kUnpreparedMax = 1;
 // If the dry run is inconclusive (exhausted quota, webhook without dry-run support), injection is
 // retried with real pods at this interval.
@@ -23,7 +23,7 @@ struct Preparation {
   size_t ready = 0;
   size_t prepared = 0;
   size_t pending = 0;  // not prepared yet: the agent is ready and has reported no problem
-  std::vector<const NodeState*> cannot;  // no agent is ready, or it has reported a problem
+  std::vector<const NodeState*> cannot;  // no agent is ready there, or the agent reported a problem
 };
 
 Preparation CountPrepared(const PlanContext& context) {

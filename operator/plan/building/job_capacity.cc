@@ -80,9 +80,9 @@ bool BlocksWorkload(const PlanContext& context, const PodView& job_pod) {
   return node.possible && Covers(capacity, shape.requests);
 }
 
-// Returns an unbound pod of the workload that the scheduler has tried; nullptr if there is none.
-// Most such pods preempt the builder's pod. A pod whose priority class forbids preemption would
-// wait until the build ends, so the Job is deleted for it.
+// Returns an unbound pod of the workload that the scheduler has tried and not placed; nullptr if
+// there is none. Most such pods preempt the builder's pod. A pod whose priority class forbids
+// preemption would wait until the build ends, so the Job is deleted for that pod.
 const PodView* UnschedulablePod(PlanContext& context) {
   for (const PodView& pod : context.pods) {
     if (IsWorkloadPod(pod) && pod.pod->node.empty() && pod.pod->gates.empty()) {

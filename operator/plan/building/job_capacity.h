@@ -41,10 +41,10 @@ struct JobNodes {
 JobNodes NodesByCapacity(PlanContext& context, const LiveKey& key);
 
 // Returns a pod of the workload that may be waiting for a PersistentVolumeClaim because the Job's
-// pod mounts that claim too; nullptr if there is none. Such a pod is not on `job_node` (an index
-// into PlanContext::nodes; -1: no node), and has not started although `grace` has passed since it
-// was created or, if it was held, released. The operator cannot read the access mode of the claim,
-// so it assumes that only one node or pod may use the claim.
+// pod mounts that claim too; nullptr if there is none. Such a pod has not started although `grace`
+// has passed since its creation or, if it was held, its release. It is not on `job_node`, the node
+// of the Job's pod (an index into PlanContext::nodes; -1: none). The operator cannot read the
+// access mode of the claim, so it assumes that only one node or pod may use the claim.
 const PodView* PodWaitingForSharedClaim(PlanContext& context, Duration grace, int job_node);
 
 // Returns the reason why the Job must end before it has compiled; "" if it may continue.

@@ -55,8 +55,8 @@ std::string TemplateRefusal(const PlanContext& context) {
   const api::Pod copy = AsPod(std::make_shared<const codec::Json>(*pod_template));
   if (const std::string group = GroupOf(copy); !group.empty() || IsOfUnknownGang(copy)) {
     return fmt::format(
-        "no builder Job is created: the pod template belongs to {}, and a copy would wait for the "
-        "other pods or count as one of them; set compile.builder to FirstPod",
+        "no builder Job is created: the pod template belongs to {}, and the Job's pod would wait "
+        "for the other pods or count as one of them; set compile.builder to FirstPod",
         group.empty() ? "a gang" : "the group " + group);
   }
   const codec::Json* container = render::Named(render::List(*pod_template, {"spec", "containers"}),
@@ -77,7 +77,7 @@ std::string PodsRefusal(PlanContext& context) {
   if (const PodView* pod = PodWaitingForSharedClaim(context, Duration{0}, -1)) {
     return fmt::format(
         "no builder Job is created: pod {} of the workload has not started and may wait for a "
-        "PersistentVolumeClaim that a copy would mount too",
+        "PersistentVolumeClaim that the Job's pod would mount too",
         pod->pod->meta.name);
   }
   return "";

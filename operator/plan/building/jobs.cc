@@ -136,8 +136,8 @@ bool EndBlockingJob(PlanContext& context, BuilderStatus& builder) {
 void FollowJob(PlanContext& context, const LiveKey* key, BuilderStatus& builder) {
   if (key == nullptr) {
     FailBuild(context, builder, reason::kBuilderLost,
-              "the build is obsolete: no pod uses the image of the build any more, or no node of "
-              "its GPU type and CPU class is left");
+              "the build is obsolete: no pod uses the image of the build any more, or no node with "
+              "the GPU type and CPU class of the build is left");
     return;
   }
   const BuilderJob* job = FindJob(context, builder.job);
@@ -176,9 +176,9 @@ void FollowJob(PlanContext& context, const LiveKey* key, BuilderStatus& builder)
   if (context.in.now < builder.elected_time + kJobStartGrace) {
     RequeueAt(context, builder.elected_time + kJobStartGrace);
   }
-  // No Job exists: request it again, because the first create may have been lost; AlreadyExists is
-  // success. A Job that is being deleted still occupies the name, so nothing is requested until it
-  // is gone.
+  // No Job exists: request it again, because the first create may have been lost. AlreadyExists is
+  // success. A Job that is being deleted still occupies the name (`job` is set), so nothing is
+  // requested until that Job is gone.
   if (job == nullptr) {
     RequestJob(context, *key, NodesByCapacity(context, *key), builder);
   }

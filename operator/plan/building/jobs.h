@@ -17,7 +17,7 @@ bool UsesJob(const PlanContext& context);
 // failed.
 std::string JobRevision(const PlanContext& context);
 
-// Sets the name of the Job in `builder` and plans its creation.
+// Sets the name of the Job in `builder` and plans the creation of the Job.
 void MakeJob(PlanContext& context, const LiveKey& key, api::BuilderStatus& builder);
 
 // Fails the build of a Job whose pod occupies a device or quota that a pod of the workload needs

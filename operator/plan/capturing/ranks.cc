@@ -25,9 +25,9 @@ namespace {
 constexpr std::array<std::string_view, 3> kIndexLabels = {
     "batch.kubernetes.io/job-completion-index", "volcano.sh/task-index",
     "training.kubeflow.org/replica-index"};
-// Once the previous pod of the group is captured, the agent of a ready rank has the settle time and
-// this time to capture the rank; after that the rank is skipped. This is long enough, because a
-// ready rank has already compiled as much as the builder had when it was captured.
+// After the previous pod of the group is captured, the agent of a ready rank has the settle time
+// plus this time to capture the rank; then the rank is skipped. This is long enough, because a
+// ready rank has already compiled as much as the builder had at the time of its own capture.
 constexpr Duration kSilenceMax = std::chrono::minutes(2);
 
 bool IsDone(const BuilderStatus& builder, const std::string& uid) {
@@ -60,9 +60,10 @@ bool HasIndex(const api::Pod& pod) {
                      [&](std::string_view label) { return pod.meta.labels.contains(label); });
 }
 
-// Adds the ranks that run to completion. Only pods with an index are ranks: workers of a queue are
-// interchangeable, and new ones are created all the time. Skips pods that started after the
-// builder's first start ended, because they belong to a later run.
+// Adds the ranks that run to completion. Only pods with an index count as ranks. Pods without one
+// may be workers of a queue: these are interchangeable, and new ones appear all the time, so the
+// capture would never end. Skips pods that started after the builder's first start ended, because
+// they belong to a later run.
 void AddIndexedRanks(const PlanContext& context, const BuilderStatus& builder,
                      std::vector<const PodView*>& out) {
   const WallTime end = EndOfBuilder(context, builder);

@@ -18,8 +18,9 @@ std::vector<const PodView*> RanksLeft(const PlanContext& context,
 
 // Returns when the first start of `pod` (the builder or one of its ranks) ended; zero while it is
 // in progress. Until the builder is captured, the first starts of all its ranks must have ended,
-// too, and the result is the latest end. Often only the leader of a group has a readiness probe,
-// which reports for the whole group; a builder without one would count as ready too early.
+// too, and the result is the latest end. The reason: often only the leader of a group has a
+// readiness probe, which reports for the whole group. If another pod of the group is the builder,
+// it would otherwise count as ready too early.
 WallTime ReadyInGroup(const PlanContext& context, const PodView& pod,
                       const api::BuilderStatus& builder);
 

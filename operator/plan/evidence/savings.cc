@@ -48,8 +48,8 @@ std::vector<double> StartSeconds(const std::vector<StartSample>& samples, const 
   return out;
 }
 
-// Returns the median of the accepted cold starts. Uses builders' starts only if there are none,
-// because a capture may have slowed a builder down.
+// Returns the median of the accepted cold starts. Uses builders' starts only if there are no cold
+// ones, because a capture may have slowed a builder down.
 template <typename Accept>
 double ColdMedian(const std::vector<StartSample>& samples, const Accept& accept) {
   const auto cold = StartSeconds(samples, [&](const StartSample& each) {
@@ -111,8 +111,9 @@ int64_t& CountOf(api::StartCounts& counts, StartResult result) {
   return counts.unknown;
 }
 
-// Limits `recent` to kRecentMax. Keeps cold starts longest: they become rare, and every saving is
-// measured against them.
+// Limits `recent` to kRecentMax. Removes the oldest cold start if more than kColdKept are cold,
+// else the oldest other start. So the newest kColdKept cold starts stay: cold starts become rare,
+// and every saving is measured against them.
 void Trim(std::vector<StartSample>& recent) {
   while (recent.size() > kRecentMax) {
     const auto cold = static_cast<size_t>(std::count_if(recent.begin(), recent.end(), IsCold));

@@ -16,11 +16,11 @@ namespace cachewarm::plan {
 //   builder               0
 // The cold median is the median of cold starts; if there were none, of builders' starts. The
 // compile span is the longest compile time measured in a builder or cold pod with the sample's key;
-// if there is none, the compile time recorded in the bundle. Without a cold median, the result is
-// −hold.
+// if there is none, the compile time recorded in the bundle. If there is no cold median, or the
+// start of `sample` was not measured, hit to inert also give −hold.
 double NetSavedSeconds(const api::WarmupStatus& status, const api::StartSample& sample);
 
-// Selects the measured starts to compare with: those of the key, else those of the GPU type.
+// Selects measured starts: those with `key`; if there are none, those with `gpu_type`.
 struct StartKind {
   std::string key;
   std::string gpu_type;

@@ -17,12 +17,12 @@
 namespace cachewarm::plan {
 
 struct FetchSlots {
-  std::vector<int> needs;    // api::kFetchPriority…, indexed like PlanContext::nodes
+  std::vector<int> needs;    // NeedsOf(), by index of the node; empty: not computed
   std::set<size_t> granted;  // nodes that must fetch and got a slot
   // Nodes that must fetch and have a live agent but got no slot, each with the number of slot
   // durations that it must wait.
   std::map<size_t, int> waiting;
-  size_t fetching = 0;  // nodes of the cluster that are fetching already
+  size_t fetching = 0;  // number of nodes in the cluster that held a slot before this assignment
 };
 
 // True if the agent's pod is Ready, or the agent has reported within the last 30 s: a new agent

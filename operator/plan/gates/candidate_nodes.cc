@@ -53,7 +53,7 @@ CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimato
     const NodeState& node = context.nodes[i];
     if (!node.prepared && HasStartupTaintFor(shape, *node.view->node)) {
       // Do not list this new node as unusable: its taint keeps the pod off until the node is
-      // prepared. If the release excluded the node, the pod would need an additional one.
+      // prepared. If the release excluded the node, the pod would need an additional node.
       continue;
     }
     if (node.possible && node.ready && !node.prepared) {

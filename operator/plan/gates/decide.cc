@@ -59,8 +59,9 @@ std::vector<size_t> PreferWarm(const CandidateNodes& candidates) {
   return all_warm ? std::vector<size_t>() : candidates.warm;
 }
 
-// True if the release excludes the nodes without a usable directory. False if the pod would then
-// have no node or no capacity, because a rollout could wait forever beside an idle node.
+// True if the release excludes the nodes without a usable directory. False if no other node exists,
+// or if only excluded nodes have capacity now: the rollout could otherwise wait forever beside an
+// idle node.
 bool ExcludesUnusable(const PlanContext& context, const CandidateNodes& candidates,
                       const PodShape& shape) {
   const bool elsewhere =
@@ -80,8 +81,9 @@ size_t ExcludedMax(size_t pods) {
                     render::kRequiredMax);
 }
 
-// Reserves capacity for a pod that stays held. Later pods that then fit nowhere are released,
-// because an autoscaler adds nodes only for pods without gates.
+// Reserves capacity for a pod that stays held, so that no later pod is held for the same capacity.
+// A later pod that then fits nowhere is released, because an autoscaler adds nodes only for pods
+// without gates.
 void ReserveForHeldPod(PlanContext& context, const CandidateNodes& candidates,
                        const PodShape& shape) {
   if (!candidates.warming.empty()) {

@@ -12,7 +12,7 @@ namespace cachewarm::plan {
 namespace {
 
 constexpr Duration kRolloutGap = std::chrono::minutes(10);
-// Time reserved for starting after a hold, as a multiple of the median cold start.
+// Time for the start after a hold that a progress deadline must leave, in median cold starts.
 constexpr int kStartsLeft = 2;
 
 // True if the pod counts as held, so that the hold budget of its rollout begins no later than the

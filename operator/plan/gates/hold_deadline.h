@@ -20,8 +20,9 @@ namespace cachewarm::plan {
 // Shorter holds are not reported, and they do not begin the budget of a rollout.
 inline constexpr Duration kUnreportedHoldMax = std::chrono::seconds(2);
 
-// Returns the longest hold: spec.gate.maxHoldSeconds, at most half of the Deployment's
-// progressDeadlineSeconds, and at most that deadline minus two median cold starts.
+// Returns the longest hold: the smallest of spec.gate.maxHoldSeconds, half of the workload's
+// progressDeadlineSeconds, and that deadline minus two median cold starts. Without a progress
+// deadline: spec.gate.maxHoldSeconds.
 Duration MaxHold(const api::CacheWarmup& warmup, const RolloutConstraints& constraints);
 
 // A rollout is a sequence of pods of one revision with less than 10 minutes between creations. Its
@@ -32,9 +33,9 @@ class HoldDeadlines {
   // Takes the pods of one warmup, in any order.
   HoldDeadlines(const std::vector<std::shared_ptr<const api::Pod>>& pods, Duration longest);
 
-  // Returns the time at which `pod` must be released: the end of its rollout's budget; for a pod
-  // that the constructor did not get, the longest hold after its own creation. Never later than the
-  // deadline in the pod's annotation, so that the hold does not become longer when the pod that
+  // Returns the time at which `pod` must be released: the end of its rollout's budget or, if no
+  // budget has begun before its creation, the longest hold after its creation. Never later than the
+  // deadline in the pod's annotation: otherwise the hold would become longer when the pod that
   // began the budget is deleted.
   WallTime DeadlineOf(const api::Pod& pod) const;
 

@@ -20,7 +20,7 @@ constexpr Duration kPublish = seconds(5);
 // Assumed time for verifying, activating and reporting a bundle after its last byte has arrived.
 constexpr Duration kActivate = seconds(1);
 constexpr Duration kRemainingMin = seconds(1);
-// Caps forecasts, so that a wrong measurement does not overflow. No hold is this long.
+// Caps forecasts, so that a wrong measurement does not overflow a Duration. No hold is this long.
 constexpr double kForecastSecondsMax = 86'400;
 constexpr double kDefaultRate = 20e6;  // bytes per second; used until a fetch was measured
 
@@ -150,8 +150,9 @@ WallTime WorthWaitingUntil(const HoldCost& cost, const Forecast& forecast, WallT
   if (forecast.is_stalled) {
     return std::max(spent - RemainingTime(forecast, now), now);
   }
-  // A node that is late by x is expected to take x more. So waiting stops being worthwhile halfway
-  // between the forecast and created + gain.
+  // A node that is overdue by x is expected to need x more. At a time t after `forecast.end`,
+  // waiting is therefore worthwhile while (t - created) + (t - forecast.end) < gain. This ends
+  // halfway between `forecast.end` and `spent`.
   const Duration late = (spent - forecast.end) / 2;
   return std::max(std::min(forecast.end + late, spent - kRemainingMin), now);
 }

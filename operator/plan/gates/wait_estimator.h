@@ -13,7 +13,7 @@ namespace cachewarm::plan {
 // The time at which a node is expected to be warm.
 struct Forecast {
   WallTime end{};
-  // True if `end` is computed from the present time, so that it moves with the clock while nothing
+  // True if `end` is computed from the present time, so that it moves with the clock until progress
   // is reported.
   bool is_stalled = false;
 };
@@ -31,7 +31,7 @@ class WaitEstimator {
   explicit WaitEstimator(const PlanContext& context);
 
   // Forecasts when nodes have the bundle that is being built for `key`. Returns nullopt if no build
-  // is running, or if the builder is not ready yet and no comparable start was measured.
+  // is running, or if the builder is not ready yet and no comparable cold start was measured.
   std::optional<Forecast> ForecastBuild(const LiveKey& key) const;
   // Forecasts when `node` has `bundle` active. Takes the fetch rate from the agent's progress, else
   // from other fetches of this warmup, else a default. Adds the time that the node waits for a
@@ -49,8 +49,8 @@ class WaitEstimator {
   double median_rate_ = 0;  // bytes per second
 };
 
-// Returns the time left until the node is warm. An overdue node is expected to need as much more
-// time as it is overdue.
+// Returns the time left until the node is warm. A node that is overdue by x is expected to need x
+// more.
 Duration RemainingTime(const Forecast& forecast, WallTime now);
 
 // True if the time already held plus the time left is less than the gain, and the wait ends before

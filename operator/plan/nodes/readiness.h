@@ -23,7 +23,7 @@ struct NodeReadiness {
 };
 
 // Evaluates one warmup on one node. `snapshot.nodes` contains only that node. `snapshot.pods` may
-// be empty, except for a warmup with a selector, whose pod template is read from them.
+// be empty, except for a warmup with a selector, whose pod template is read from these pods.
 NodeReadiness EvaluateReadiness(const Snapshot& snapshot);
 
 }  // namespace cachewarm::plan
