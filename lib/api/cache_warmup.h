@@ -135,7 +135,7 @@ struct BundleStatus {
 
 enum class BuilderState { kElected, kCapturing, kCaptured, kFailed };
 
-// The bundle of a group of pods, with all captures so far, while more captures are expected.
+// The bundle of the builder's group, not published yet: has the files of the pods captured so far.
 struct CapturedBundle {
   Digest digest;
   int64_t bytes = 0;
@@ -155,7 +155,8 @@ struct BuilderStatus {
   std::string cpu_class;
   std::string image;
   std::string revision;
-  // Hash of caches, nodeSelector, gpuTypes and time limits; empty for builds by older operators.
+  // Hash of the spec's caches, nodeSelector, gpuTypes and time limits: if it changes, `attempt`
+  // starts from 1 again. Empty for builds by older operators.
   std::string settings_hash;
   std::string pod_uid;
   std::string pod_name;
@@ -176,9 +177,8 @@ struct BuilderStatus {
   friend bool operator==(const BuilderStatus&, const BuilderStatus&) = default;
 };
 
-// Result of a pod's first start; crds/cachewarmups.yaml describes each value
-// (status.starts.counts). Cold means that there was no cache to use: the pod was not injected,
-// injection was suspended, or the node was not warm yet.
+// Result of a pod's first start (crds/cachewarmups.yaml, status.starts.counts). Cold: the pod had
+// no cache, because it was not injected, injection was suspended, or the node was not warm yet.
 enum class StartResult { kBuilder, kCold, kHit, kPartial, kMiss, kInert, kHollow, kUnknown };
 
 // The measurements of one start. start_seconds is whole, because Kubernetes times are.
@@ -238,14 +238,14 @@ struct Suspension {
   std::string reason;  // reason of the condition Ready
   std::string message;
   WallTime suspended_time{};
-  // State at the failure. Injection resumes when a hash, the generation or all nodes have changed.
+  // State at the failure. Injection resumes when a hash, the generation, or each node has changed.
   std::string template_hash;
   std::string policy_hash;  // hash of the injected content and the namespace's labels
   int64_t generation = 0;
   std::vector<NodeIdentity> nodes;  // nodes of the failed pods; at most kSuspensionNodesMax
   std::string revision;             // revision of the pods that failed
-  // When injection resumed; failures of pods that were created before that time do not suspend it
-  // again. Zero: still suspended.
+  // When injection resumed; zero: still suspended. Failures of pods created before that time do not
+  // suspend injection again.
   WallTime resumed_time{};
   friend bool operator==(const Suspension&, const Suspension&) = default;
 };

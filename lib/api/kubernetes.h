@@ -104,8 +104,8 @@ absl::StatusOr<ObjectMeta> DecodeMeta(const codec::Json& object);
 absl::StatusOr<Node> DecodeNode(const codec::Json& object);
 absl::StatusOr<Pod> DecodePod(std::shared_ptr<const codec::Json> object);
 
-// Parses a Kubernetes resource.Quantity. Returns thousandths with `milli` (for cpu), otherwise
-// whole units (bytes).
+// Parses a Kubernetes resource.Quantity. With `milli` (for cpu), returns thousandths of the unit;
+// otherwise whole units, such as bytes.
 absl::StatusOr<int64_t> ParseQuantity(std::string_view text, bool milli);
 
 }  // namespace cachewarm::api

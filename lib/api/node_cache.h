@@ -72,9 +72,9 @@ struct CaptureRequest {
   int settle_seconds = 10;
   WallTime started_time{};  // start of the builder's container
   WallTime ready_time{};    // zero until the builder is ready
-  // Bundle of the same key to which the agent adds the captured files. Empty: the agent publishes
-  // the captured files alone. Agents that do not report NodeStatus::extends_bundles ignore this
-  // field.
+  // A bundle of the same key: the agent publishes its files together with the captured ones. Empty:
+  // the agent publishes only the captured files. Agents that do not report
+  // NodeStatus::extends_bundles ignore this field.
   Digest base_digest;
   friend bool operator==(const CaptureRequest&, const CaptureRequest&) = default;
 };
@@ -124,7 +124,8 @@ struct NodeBundle {
   Digest digest;
   BundleState state = BundleState::kWaiting;
   int64_t bytes_done = 0;
-  double fetch_seconds = 0;  // first byte to activation; while Fetching: time spent on bytes_done
+  // From the start of the fetch to the complete tree; before that: time spent on bytes_done.
+  double fetch_seconds = 0;
   std::string reason;
   std::string message;
   friend bool operator==(const NodeBundle&, const NodeBundle&) = default;

@@ -37,8 +37,8 @@ std::string DumpJson(const Json& value);
 // invalid UTF-8.
 absl::StatusOr<std::string> CanonicalJson(const Json& value);
 
-// Returns the members of an object that are strings, such as labels and annotations. Returns an
-// empty map if `object` is null or not an object.
+// Returns those members of `object` whose values are strings; use it for labels and annotations.
+// Returns an empty map if `object` is null or not an object.
 std::map<std::string, std::string> Texts(const Json* object);
 
 }  // namespace cachewarm::codec

@@ -60,7 +60,7 @@ class PackedValue {
   std::string_view bytes_;
 };
 
-// One packed value. Movable. A PackedValue of it must not outlive it.
+// One packed value. Movable. Must outlive every PackedValue that value() has returned.
 class Packed {
  public:
   Packed() = default;
@@ -125,13 +125,14 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
   std::string_view BytesOf(uint64_t part) const;
   void Release(std::string_view bytes);
 
-  // The methods below require mutex_, except PartAt().
+  // The caller of the methods below must hold mutex_, except for PartAt().
   void Append(const Json& value, std::string& out);
   void AppendShared(std::string part, std::string& out);
   // Counts one more occurrence of `part`; returns true if sharing it saves memory now.
   bool CountOccurrence(std::string_view part);
-  // Removes one occurrence from the count. Otherwise an object that is packed again after every
-  // change would make its own name look common.
+  // Subtracts one occurrence of `part`; called when a value that contains it is destroyed.
+  // Otherwise a part that only one object contains, such as its name, would look common after the
+  // object has been packed several times.
   void UncountOccurrence(std::string_view part);
   uint64_t Add(std::string part);
   void ReleaseLocked(std::string_view bytes);

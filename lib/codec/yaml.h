@@ -17,8 +17,8 @@ struct YamlLimits {
 
 // Parses one YAML document into JSON by the core schema of YAML 1.2: plain true, false, null,
 // integers and floats get their type; quoted values are strings; keys are strings. INVALID_ARGUMENT
-// if the text is malformed, exceeds a limit or repeats a key in a map. The same if it contains no
-// document, or more than one; empty documents do not count.
+// if the text is malformed, exceeds a limit, repeats a key in a map, or does not contain exactly
+// one document. Empty documents do not count.
 absl::StatusOr<Json> ParseYaml(std::string_view text, const YamlLimits& limits = {});
 
 // Parses every document of a stream; skips empty documents.

@@ -35,7 +35,7 @@ struct Request {
   std::string url;  // absolute; http or https
   Headers headers;
   std::string body;
-  BodySource* source = nullptr;  // if set, sent instead of `body`; must live until Send() returns
+  BodySource* source = nullptr;  // if set, sent instead of `body`; must live until the call ends
   // The request fails with DEADLINE_EXCEEDED if no byte is transferred for this time, also while
   // connecting. The time during which a sink or source of the caller blocks does not count.
   Duration inactivity{30'000};
@@ -93,10 +93,10 @@ class Client {
 struct TlsOptions {
   std::string ca_file;           // PEM; trusted instead of the system's authorities
   std::string ca_pem;            // the same as PEM text; if both are set, both are trusted
-  std::string certificate_file;  // PEM chain of the client, with key_file
-  std::string certificate_pem;
-  std::string key_file;
-  std::string key_pem;
+  std::string certificate_file;  // PEM: the client's certificate, then its chain; needs a key
+  std::string certificate_pem;   // the same as PEM text
+  std::string key_file;          // PEM: the unencrypted key of the client's certificate
+  std::string key_pem;           // the same as PEM text
 };
 
 struct ClientOptions {
@@ -114,8 +114,8 @@ void PrepareProcess();
 
 // Returns a client for any number of servers; it keeps and reuses connections per origin. For
 // trusted servers only (API server, registries, stores): cpprestsdk buffers headers and chunks of
-// any length before it passes them on, so that only the inactivity timeout limits the memory that
-// they use. INVALID_ARGUMENT if a certificate, key or CA cannot be read, or a proxy is malformed;
+// any length before it passes them on, so that a server that never stops sending them exhausts the
+// memory. INVALID_ARGUMENT if a certificate, key or CA cannot be read, or a proxy is malformed;
 // INTERNAL if the I/O thread cannot be started.
 absl::StatusOr<std::unique_ptr<Client>> MakeClient(const ClientOptions& options);
 

@@ -20,9 +20,9 @@ struct ProxyOptions {
   std::string no_proxy;  // "a.local,.b.local,10.0.0.0/8,c.local:5000": hosts to contact directly
 };
 
-// Parses a proxy URL. It must be http://host[:port]: proxies over TLS or SOCKS are not supported.
-// It must not contain credentials, which would appear in logs and process lists. Otherwise
-// INVALID_ARGUMENT.
+// Parses a proxy URL of the form http://host[:port]; the scheme may be omitted. INVALID_ARGUMENT
+// for any other form: proxies over TLS or SOCKS are not supported, and credentials in the URL would
+// appear in logs and process lists.
 absl::StatusOr<Url> ParseProxy(std::string_view text);
 
 // Fills empty fields from HTTPS_PROXY, HTTP_PROXY and NO_PROXY, or from their lower-case variants.

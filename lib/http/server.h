@@ -38,8 +38,8 @@ struct ServerOptions {
   uint16_t port = 0;                // 0: any free port
   int threads = 2;
   int connections_max = 64;  // further connections are closed at once
-  // Limits of a request; header_bytes_max is at most 32 KiB. If a request exceeds them, the server
-  // responds with 431 (header) or 413 (body) and closes the connection.
+  // Limits of a request. If a request exceeds them, the server responds with 431 (header) or 413
+  // (body) and closes the connection. Set header_bytes_max to at most 32 KiB.
   size_t header_bytes_max = 16U << 10U;
   size_t body_bytes_max = 1U << 20U;
   Duration request_timeout{10'000};  // from the request's first byte to the response's last one
@@ -49,8 +49,8 @@ struct ServerOptions {
   std::shared_ptr<const ServerIdentity> identity;
 };
 
-// An HTTP/1.1 server for probes, metrics and admission. Unknown paths get 404; a handler serves
-// every method of its path, and HEAD gets the GET response without its body.
+// An HTTP/1.1 server for probes, metrics and admission. Unknown paths get 404. A handler is called
+// for every method of its path; the body of its response to HEAD is not sent.
 class Server {
  public:
   Server() = default;

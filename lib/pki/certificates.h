@@ -24,8 +24,8 @@ struct Validity {
   WallTime until{};
 };
 
-// Creates a certificate authority with the common name `name`, which can sign serving certificates
-// but no other authority (pathlen 0).
+// Creates a certificate authority with the common name `name`. The authority can sign serving
+// certificates but no other authority (pathlen 0).
 absl::StatusOr<KeyPair> MakeAuthority(const std::string& name, const Validity& validity);
 
 // Issues a serving certificate for `dns_names`, signed by `authority`. The common name is the first

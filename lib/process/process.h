@@ -22,8 +22,8 @@ namespace cachewarm::process {
 sigset_t BlockSignals();
 
 // Configures malloc for a daemon: one heap for all threads, whose free memory is returned to the
-// kernel (mallopt(3)). By default each thread gets a heap that only grows: an operator that used 4
-// MB then kept 37 MB of free memory. Call before any thread exists.
+// kernel (mallopt(3)). By default each thread gets a heap that only grows: an operator with 4 MB in
+// use kept 37 MB of free memory. Call before any thread exists.
 void KeepMemoryLow();
 
 // Gives the calling thread CPU and disk only when no other thread needs them (nice 19, idle I/O
@@ -39,8 +39,8 @@ settings::Sources SettingSources(int argc, char** argv, const std::string& versi
 
 // Default time limit between a signal and the end of the process.
 inline constexpr std::chrono::milliseconds kStopWithin{1800};
-// Returns the time limit; called once, when the signal arrives. A program that drains a server
-// returns kStopWithin plus the delay of the drain.
+// Returns the time limit. RunUntilSignal() calls it once, when the signal arrives. A program that
+// drains a server returns kStopWithin plus the delay of the drain.
 using StopLimit = std::function<std::chrono::milliseconds()>;
 // Runs `work` on its own thread and returns its status. The first of `signals` (from
 // BlockSignals()) requests a stop of `work`. If `work` does not return within the time limit, the

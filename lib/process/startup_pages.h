@@ -8,9 +8,9 @@
 
 #include "absl/status/statusor.h"
 
-// Drops pages that are read only when the program starts: symbol tables, relocations, initialisers.
-// Otherwise these pages stay resident while memory is plentiful: the operator has 18 MB of them and
-// needs less than half after its start.
+// Drops file pages from memory after the start of a program. Many of them are needed only during
+// the start: symbol tables, relocations, initialisers. The kernel keeps them in memory while memory
+// is plentiful: an operator has 18 MB of file pages and needs less than half after its start.
 namespace cachewarm::process {
 
 // A range of addresses in whole pages.
@@ -21,9 +21,9 @@ struct Mapping {
   bool operator==(const Mapping&) const = default;
 };
 
-// Parses the text of /proc/PID/smaps (proc_pid_smaps(5)). Returns the private, read-only mappings
-// of files in which no page differs from the file. Skips a mapping if the text does not say whether
-// its pages differ (no line "Anonymous:"). Pure.
+// Parses the text of /proc/PID/smaps (proc_pid_smaps(5)). Returns those private, read-only mappings
+// of files whose pages all equal the file. Skips a mapping if the text does not say whether its
+// pages differ from the file (no line "Anonymous:"). Pure.
 std::vector<Mapping> UnchangedFiles(const std::string& smaps);
 
 // Removes the mappings of UnchangedFiles() from the resident set; later reads load them from the

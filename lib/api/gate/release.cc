@@ -94,8 +94,8 @@ absl::StatusOr<Json> ReleasePatch(const Pod& pod, const Note& note) {
   Json patch = TestsOf(pod, gate);
   patch.push_back({{"op", "remove"}, {"path", gate}});
   // An empty map means that the pod has no annotations, or that DecodeGates() did not read them. In
-  // the second case, adding the member "annotations" would delete the existing ones. Therefore
-  // release the pod without annotations in both cases.
+  // the second case, adding the member "annotations" would delete the existing ones. Therefore add
+  // no annotations in either case.
   if (!pod.meta.annotations.empty()) {
     patch.push_back(
         Operation("add", AnnotationPath(kReleasedAnnotation), std::string(note.reason)));

@@ -121,7 +121,7 @@ void ReadRequest(Reader& reader, BuildRequest& out) {
     reader.Fail("method", "expected GET, HEAD, POST, PUT, PATCH or DELETE");
   }
   if (!IsRequestPath(out.path)) {
-    reader.Fail("path", "expected printable ASCII without blanks that starts with one slash");
+    reader.Fail("path", "expected one leading slash, and printable ASCII without blanks after it");
   }
 }
 

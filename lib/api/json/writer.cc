@@ -27,7 +27,7 @@ Writer& Writer::Put(std::string_view name, int64_t value) {
 }
 
 Writer& Writer::Put(std::string_view name, double value) {
-  // 2^53: whole numbers below it are exact in a double.
+  // 2^53: a double holds whole numbers below it exactly, so milliseconds must stay below it.
   constexpr double kExact = 9007199254740992.0;
   if (!std::isfinite(value) || std::abs(value) >= kExact / 1000) {
     return *this;

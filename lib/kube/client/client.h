@@ -23,8 +23,8 @@ class Client {
 
   // Sends one request and returns the object in the response. Retries idempotent requests a few
   // times within some seconds. After a 429, retries any request when the time that the server asked
-  // for has passed. Errors: those of ToStatus(); UNAVAILABLE or DEADLINE_EXCEEDED if the server
-  // could not be reached.
+  // for has passed, unless that time is longer than 10 s. Errors: those of ToStatus(); UNAVAILABLE
+  // or DEADLINE_EXCEEDED if the server could not be reached.
   virtual absl::StatusOr<codec::Json> Do(const Request& request, std::stop_token stop) = 0;
 
   // Sends a list request and passes its items to `on_item` on the calling thread, without

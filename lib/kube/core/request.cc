@@ -87,7 +87,8 @@ Json Typed(const Resource& resource, const Json& object) {
 }  // namespace
 
 Request List(const Resource& resource, const ListOptions& options) {
-  // A continue token implies a version: the server rejects a request with both.
+  // A continue token contains a resource version. The server rejects a request that has a token and
+  // the parameter resourceVersion.
   const bool first = options.continue_token.empty();
   return {.verb = "list",
           .resource = std::string(resource.plural),

@@ -39,13 +39,13 @@ struct EventRecorderOptions {
   std::string ns = "default";       // namespace of events about cluster-scoped objects
   size_t queue_max = 1024;          // length of the queue; further events are dropped and counted
   size_t series_max = 4096;         // maximum Events with a counter; a new one replaces the oldest
-  Duration series_window{360'000};  // a repetition within this time increments a counter
+  Duration series_window{360'000};  // an event this soon after an equal one is a repetition
   int burst = 25;                   // events per object and reason that may be sent at once
   Duration refill{300'000};         // time after which one more may be sent, as in client-go
 };
 
-// Writes events.k8s.io/v1 objects on its own thread. For a repetition within series_window it
-// increments series.count of the first Event by a patch, at most every 10 s.
+// Writes events.k8s.io/v1 objects on its own thread. Repetitions of an event create no further
+// object: they are added to series.count of the first one, which is patched at most every 10 s.
 class EventRecorder final : public EventSink {
  public:
   EventRecorder(const Runtime& runtime, const EventRecorderOptions& options);

@@ -35,10 +35,9 @@ class LeaderElector {
 
   LeaderElector(const Runtime& runtime, LeaderElectorOptions options);
 
-  // Waits for the lease, then calls `lead` with a stop token that fires when the lease is lost or
-  // `stop` is requested, and renews the lease on a separate thread meanwhile. Returns when `lead`
-  // has returned: OK after `stop`, ABORTED after a loss. `lead` must return soon after its token
-  // fires.
+  // Waits for the lease, then calls `lead` and renews the lease on a separate thread. The token of
+  // `lead` fires when the lease is lost or `stop` is requested; `lead` must return soon after that.
+  // Then Run() returns: OK after `stop`, ABORTED after a loss.
   absl::Status Run(const std::function<void(std::stop_token)>& lead, std::stop_token stop);
 
   bool IsLeader() const { return leading_.load(); }

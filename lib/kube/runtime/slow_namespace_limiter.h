@@ -16,9 +16,9 @@ namespace cachewarm::kube {
 // Keeps slow pod patches of one namespace from delaying those of all others. Each patch takes 10 to
 // 30 s while a webhook of the namespace does not answer, so a patch is cancelled after 3 s. A
 // namespace becomes slow when a patch there fails after a second or more. It stays slow until a
-// patch there takes less than a second, or for ten minutes. Only a few patches of slow namespaces
-// run at the same time, with a time limit of their own (SlowPatches). Keeps its state in memory
-// only. Thread-safe.
+// patch there takes less than a second, or until ten minutes after the last such failure. Only a
+// few patches of slow namespaces run at the same time, with another time limit than 3 s
+// (SlowPatches). Keeps its state in memory only. Thread-safe.
 class SlowNamespaceLimiter {
  public:
   struct SlowPatches {
@@ -29,7 +29,7 @@ class SlowNamespaceLimiter {
   // `clock` must outlive the limiter.
   SlowNamespaceLimiter(const Clock& clock, SlowPatches slow) : clock_(clock), slow_(slow) {}
 
-  // Calls `patch`, which must return soon after its token is stopped, and returns its result.
+  // Calls `patch` and returns its result. `patch` must return soon after its token fires.
   // Errors: DEADLINE_EXCEEDED if the patch was cancelled; it may still have taken effect. ABORTED,
   // without calling `patch`, if too many patches of slow namespaces are running.
   using Patch = std::function<absl::Status(std::stop_token)>;

@@ -28,8 +28,8 @@ using boost::asio::ip::tcp;
 constexpr size_t kReadBytes = 16U << 10U;
 constexpr size_t kUploadBytes = 64U << 10U;
 constexpr size_t kChunkHeadBytesMax = 32U << 10U;
-// Length of the shortest possible chunk. An incomplete chunk header is parsed again only when this
-// many bytes are there: Beast 1.74 asserts that length, and fails for "0\r\n" alone.
+// Length of the shortest possible chunk, "0\r\n\r\n". An incomplete chunk header is parsed again
+// only when this many bytes are there, because Beast 1.74 asserts that they are.
 constexpr size_t kChunkBytesMin = 5;
 
 // One request and its response, for one call of Run().
@@ -153,8 +153,8 @@ class Transfer {
     return count > 0 ? absl::OkStatus() : End();
   }
 
-  // Checks the length of the head. Beast 1.74 checks it too, but counts from 0 again when a packet
-  // ends with the first letter of a header.
+  // Checks the length of the head. The check of Beast 1.74 is switched off, because a server can
+  // evade it: Beast counts from 0 again when a packet ends with the first letter of a header.
   absl::Status CheckHead(size_t unread) const {
     const bool is_open = !parser_->is_header_done();
     return head_bytes_ + (is_open ? unread : 0) > options_.header_bytes_max

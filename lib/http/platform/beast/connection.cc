@@ -17,8 +17,9 @@ Connection::Connection(Duration total, std::stop_token stop)
       busy_(io_.get_executor()),
       socket_(io_),
       end_(io_, total),
-      // io_.stop() may be called directly, because it is safe on any thread. Other calls would have
-      // to be posted to io_, which could throw.
+      // The callback runs on the thread that requests the stop, and must not throw. io_.stop() may
+      // be called on any thread. Any other call would have to be posted to io_, and post() can
+      // throw.
       stopped_(stop_, [this] { io_.stop(); }) {
   end_.async_wait([this](const boost::system::error_code& error) { is_over_ = !error; });
 }

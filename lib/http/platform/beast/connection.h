@@ -22,7 +22,7 @@ namespace cachewarm::http {
 // may throw boost::system::system_error.
 class Connection {
  public:
-  // `total` limits the time from now to the end of the last call.
+  // `total` limits the time from the construction to the end of the last call.
   Connection(Duration total, std::stop_token stop);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;

@@ -134,8 +134,9 @@ class StreamSession : public Session {
     ReadHead();
   }
 
-  // Reads the head and checks its length. Beast 1.74 checks it only when the head is complete, and
-  // counts from 0 again when a packet ends with the first letter of a header.
+  // Reads the head and checks its length. The check of Beast 1.74 is not sufficient: it runs only
+  // when the head is complete, and it counts from 0 again when a packet ends with the first letter
+  // of a header.
   void ReadHead() {
     const auto bytes = buffer_.cdata();
     const std::string_view text(static_cast<const char*>(bytes.data()), bytes.size());
@@ -219,7 +220,9 @@ class StreamSession : public Session {
 
   const std::map<std::string, Handler>& routes_;
   const std::atomic<bool>& draining_;
-  beast::flat_buffer buffer_;  // its maximum size also limits trailers and chunk extensions
+  // Received bytes that are not parsed yet. Its maximum size also limits trailers and chunk
+  // extensions.
+  beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   Answer answer_;
   bool idle_ = true;

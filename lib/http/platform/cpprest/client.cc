@@ -26,8 +26,9 @@ using web::http::client::http_client_config;
 
 constexpr size_t kSocketReadBytes = 256U << 10U;
 constexpr size_t kOriginsMax = 32;
-// Timeout of the library. So long that it never ends a transfer, because the library's timer also
-// runs while a sink blocks. Exchange::Await() measures the inactivity instead.
+// Timeout of the library, so long that it never ends a transfer. A useful timeout would also end
+// transfers whose sink blocks, because the library's timer does not stop meanwhile. Instead,
+// Exchange::Await() measures the inactivity.
 constexpr std::chrono::seconds kLibraryTimeout{24 * 3600};
 constexpr Duration kCancelGrace{500};
 constexpr int kStaleConnectionsMax = 4;
@@ -208,7 +209,8 @@ class Transfer {
       return sink_->Write(bytes);
     }
     const size_t capacity = request_.body_bytes_max - response_.body.size();
-    // The body of an error response may be truncated, but not a body that the caller needs.
+    // With a sink, this is the body of an error response, which may be truncated. Without a sink,
+    // the caller gets the whole body or an error.
     if (bytes.size() > capacity && sink_ == nullptr) {
       return absl::ResourceExhaustedError(fmt::format("{}: the response is larger than {} bytes",
                                                       url_.Origin(), request_.body_bytes_max));

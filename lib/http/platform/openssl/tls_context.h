@@ -11,8 +11,9 @@ struct ssl_ctx_st;  // SSL_CTX
 namespace cachewarm::http {
 
 // Initializes OpenSSL and thereby registers its exit handler. Call this before any static object is
-// created whose thread uses OpenSSL. At exit, static objects are destroyed in reverse order: such a
-// thread then ends before OpenSSL frees its per-thread data.
+// created whose thread uses OpenSSL. Exit handlers and destructors of static objects run in the
+// reverse order of registration and creation: such a thread then ends before OpenSSL frees the
+// thread's data.
 void PlaceOpensslCleanup();
 
 // Trust anchors and client identity from TlsOptions. Each Configure() reads the files again; if a
