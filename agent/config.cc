@@ -159,7 +159,7 @@ std::vector<Setting> LimitSettings(bundle::Limits& limits) {
        "maximum uncompressed bytes of all files in a bundle together"},
       {"--limit-ratio", "CACHEWARM_LIMIT_RATIO", "limits.ratio", "400",
        settings::Number(limits.ratio_max, 1, 1'000'000),
-       "maximum ratio of uncompressed to compressed bytes, for bundles above 64 MiB"},
+       "maximum ratio of uncompressed to compressed bytes, for bundles above 64 MiB uncompressed"},
   };
 }
 
@@ -179,7 +179,7 @@ std::vector<Setting> SettingsOf(Config& config) {
        "limit"},
       {"--node-facts", "CACHEWARM_NODE_FACTS", "nodeFacts", "probed", NodeFacts(config),
        "file that declares GPU type and CPU class, used instead of probing driver and processor; "
-       "if its path is set in the configuration file, nodes where it does not exist are probed"},
+       "if the path is set in the configuration file, nodes without the file are probed"},
       {"--kubeconfig", "CACHEWARM_KUBECONFIG", "", "the pod's service account",
        settings::Text(config.kubeconfig),
        "kubeconfig file for the API server; exec plugins are not supported"},
@@ -192,7 +192,7 @@ std::vector<Setting> SettingsOf(Config& config) {
       {"--transfer-threads", "CACHEWARM_TRANSFER_THREADS", "transfer.threads", "2",
        settings::Number(config.transfer_threads, 1, 16),
        "threads for each fetch (verify, decompress, write) and publication (read, compress), 1 to "
-       "16; each uses about 10 MB of memory"},
+       "16; each thread uses about 10 MB of memory"},
       {"--signature-public-key-file", "CACHEWARM_SIGNATURE_PUBLIC_KEY_FILE",
        "signature.publicKeyFile", "none", AbsolutePath(config.keys.public_key_file),
        "PEM file of public keys; only bundles signed by one of them (cachewarm sign, cosign sign "

@@ -21,9 +21,9 @@ struct Config {
   bundle::StoreOptions store;
   int64_t byte_limit = 0;  // maximum disk usage of all generations together; 0: no limit
   std::string node_facts;  // path of the file that declares node facts; empty: all are probed
-  // True if `node_facts` was set by flag or environment: the agent then fails if the file does not
-  // exist. All nodes share the configuration file, so a node where the path from it does not exist
-  // is probed.
+  // True if `node_facts` was set by flag or environment, that is for this node alone: the agent
+  // then fails if the file does not exist. False if it was set in the configuration file, which all
+  // nodes share: a node without the file is then probed.
   bool node_facts_must_exist = false;
   std::string kubeconfig;  // empty: the service account of the agent's pod
   std::string listen_address = "0.0.0.0";
@@ -32,14 +32,14 @@ struct Config {
   int transfer_threads = 2;      // threads of each fetch or publication
   int64_t scrub_seconds = 3600;  // seconds between two scrubs of an active tree; 0: never
   bundle::KeyFiles keys;
-  bundle::Limits limits;  // limits of each bundle
+  bundle::Limits limits;  // a bundle that exceeds one of them is rejected
   LogLevel log_level = LogLevel::kInfo;
 };
 
 struct CommandLine {
   Config config;
   bool print_node_facts = false;     // print GPU type and CPU class of this node and exit
-  std::optional<std::string> print;  // text that --help or --version prints; then the program exits
+  std::optional<std::string> print;  // text of --help or --version: print it, then exit
 };
 
 // Returns the table of all settings. Each setting writes its value to a field of `command`, which

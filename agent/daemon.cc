@@ -20,7 +20,7 @@ constexpr Duration kRetryInterval(5'000);
 // agent hangs.
 constexpr Duration kLockTimeout(60'000);
 // An iteration takes seconds; if it takes longer than this, the disk hangs. /healthz then fails, so
-// that restarts of the agent make the problem visible.
+// kubelet restarts the agent, which makes the problem visible.
 constexpr Duration kStallTimeout(180'000);
 constexpr size_t kJobsMax = 64;
 
@@ -244,7 +244,7 @@ absl::Status Daemon::Health() const {
   const Duration silence = dependencies_.clock.Monotonic() - loop_->last_iteration();
   if (silence >= kStallTimeout) {
     return absl::UnavailableError(
-        fmt::format("sync loop has made no progress for {} s; check the disk of the root",
+        fmt::format("sync loop has made no progress for {} s; check the root directory's disk",
                     std::chrono::duration_cast<std::chrono::seconds>(silence).count()));
   }
   return loop_->is_root_gone()

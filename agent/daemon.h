@@ -28,8 +28,8 @@ struct DaemonDependencies {
   Log& log;
   metrics::Registry& registry;
   Metrics& metrics;
-  // Probes GPU and CPU of the node. Errors: UNAVAILABLE while the driver does not respond; the
-  // daemon then retries.
+  // Probes GPU and CPU of the node. Errors: for example UNAVAILABLE while the driver does not
+  // respond. The daemon retries after every error.
   std::function<absl::StatusOr<fingerprint::NodeFacts>()> probe;
   std::string version;
 };
@@ -58,7 +58,8 @@ class Daemon {
     fs::Fd lock;
   };
   absl::StatusOr<LockedRoot> AcquireRoot(const fingerprint::NodeFacts& node, std::stop_token stop);
-  // Waits for a usable root directory; until then the status reports why it is unusable.
+  // Waits for a usable root directory; until then the NodeCache status reports why the directory is
+  // unusable.
   std::optional<LockedRoot> AwaitRoot(const fingerprint::NodeFacts& node, StatusWriter& writer,
                                       std::stop_token stop);
   void ReportUnusable(const fingerprint::NodeFacts& node, const std::string& why,
@@ -67,7 +68,7 @@ class Daemon {
                std::stop_token stop);
   void StartWatch(std::stop_token stop);
   void OnNodeCache(std::shared_ptr<const api::NodeCache> node_cache);
-  // Returns an error if only a restart of the agent can help.
+  // Returns the result of /healthz: an error if only a restart of the agent can help.
   absl::Status Health() const;
 
   const Config config_;

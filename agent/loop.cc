@@ -19,8 +19,8 @@ namespace {
 // Maximum number of plans in one iteration. Executed steps change the inventory, so the plan is
 // made again after them. A few plans complete all quick steps.
 constexpr int kPassesMax = 4;
-// Trees that were active within this time are checked for truncated files: a container that
-// restarts before its tree is replaced mounts the same tree again.
+// Trees that were active within this time are checked for truncated files. If a container crashes
+// on such a file and restarts before its tree is replaced, it mounts the same tree again.
 constexpr Duration kRestartedWithin(600'000);
 
 template <class... Ts>

@@ -30,7 +30,8 @@ struct LoopOptions {
   // Maximum time between two iterations. Polling is needed because kubelet creates directories
   // without notifying the agent.
   Duration idle{15'000};
-  // The same while a capture, a fetch or an observed pod start is in progress.
+  // Maximum time between two iterations while a capture, a fetch or an observed pod start is in
+  // progress.
   Duration active{1'000};
   // Time between two measurements of the disk usage of the root. While the root is unusable, it is
   // measured every `idle` instead.
@@ -62,7 +63,7 @@ class Loop {
   void RunIteration();
   void Run(std::stop_token stop);
 
-  // Returns when the last iteration ended; the epoch before the first. Thread-safe.
+  // Returns when the last iteration ended; MonoTime{} if none has ended yet. Thread-safe.
   MonoTime last_iteration() const { return last_iteration_.load(); }
   // Returns true after the root directory was removed. Only a restarted agent can use a new
   // directory at the same path, because a container keeps the mounts that it was created with.

@@ -24,10 +24,10 @@ class EventLog {
   // Events before `since` are unknown: windows that begin earlier are incomplete.
   EventLog(const Limits& limits, WallTime since) : limits_(limits), complete_since_(since) {}
 
-  // Appends an event. Events of one type and file within 100 ms count as one. At a limit, drops the
-  // events older than `keep`. If that is not enough, drops the oldest half of the events at the
-  // limit of events, and the new event at the limit of paths. Windows that include the time of a
-  // dropped event become incomplete.
+  // Appends an event. Events of one type and file within 100 ms count as one, except kWritten. If
+  // events_max or paths_max is reached, drops the events older than `keep`. If the log still has
+  // events_max events, drops the older half of them; if it still has paths_max paths, drops the new
+  // event. Windows that begin before a dropped event become incomplete.
   void Add(const FileEvent& event);
   // Marks all windows that begin before `now` as incomplete.
   void Lose(WallTime now);

@@ -36,8 +36,9 @@ struct EventRecord {
   bool complete = true;
 };
 
-// API times are whole seconds, rounded down, and kubelet writes them with a delay. The window of a
-// pod start is therefore from one second before started_at to two seconds after ready_at.
+// The window of a pod start: from one second before started_time to two seconds after ready_time.
+// It is wider than the start, because API times are whole seconds, rounded down, and kubelet sets
+// them with a delay.
 inline WallTime WindowBegin(const api::StartWindow& start) {
   return start.started_time - Duration(1000);
 }

@@ -15,8 +15,8 @@ namespace cachewarm::agent {
 
 // Keeps events of the agent's own reads out of the records, because only reads by pods are
 // evidence. The agent reads a tree within a scope. A scope lists the events that these reads will
-// raise; each listed event is consumed once. An ended scope is kept until the events that were
-// queued at its end have been read. Thread-safe.
+// raise. When such an event arrives, it is not recorded and is removed from the list. An ended
+// scope is kept until the events that were queued at its end have been read. Thread-safe.
 class OwnReadScopes {
  public:
   OwnReadScopes();

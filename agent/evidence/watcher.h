@@ -30,7 +30,8 @@ struct WatchedTree {
   std::string directory;  // absolute path of the tree
   std::string run_as;     // user of the pods: "u1000" or "image"; empty matches every user
   // True for a new tree that no pod can have used yet: its record is then complete for any window.
-  // False for trees that were found after a restart or adopted (made by kubelet).
+  // False for a tree that was found after a restart, or whose directory kubelet made: its earlier
+  // events are unknown.
   bool fresh = false;
 };
 

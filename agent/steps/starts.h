@@ -16,8 +16,8 @@ namespace cachewarm::agent {
 // in the status until the operator removes the start from the spec. Call on the sync thread.
 class Starts {
  public:
-  // `tables` must outlive this object. Before each Poll(), update it with the spec whose starts
-  // Poll() gets.
+  // `tables` must outlive this object. Before each Poll(), update `tables` from the same
+  // NodeCache.spec: Tables::Update() gets its warmups, then Poll() gets its starts.
   Starts(const Context& context, const Tables& tables) : context_(context), tables_(tables) {}
 
   // Restores results that were reported before a restart. They cannot be evaluated again, because

@@ -16,7 +16,7 @@ class WatchedTrees {
  public:
   explicit WatchedTrees(const Context& context) : context_(context) {}
 
-  // Watches a tree. Call before its link is flipped, so that no pod starts before the watch.
+  // Watches a tree. Call before a link is flipped to the tree, so that no pod uses it unwatched.
   // `fresh` means that no link has led to the tree yet.
   void Add(const Mount& mount, const std::string& generation, bool fresh);
   // Forgets trees that another process removed from the disk. Call it before a step makes a tree of

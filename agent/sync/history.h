@@ -12,7 +12,7 @@
 
 namespace cachewarm::agent {
 
-// The part in which the error arose that ended a fetch.
+// Where the error came from that ended a fetch.
 enum class FaultSource {
   kBundle,     // the bundle is invalid, or the store returned other bytes
   kSignature,  // no signature by a trusted key, or the keys cannot be read

@@ -40,7 +40,8 @@ int64_t RunAsUser(std::string_view run_as);
 std::string GenerationId(const Mount& mount, std::vector<Digest> digests, int renew = 0,
                          int attempt = 0);
 
-// Returns the name of tree number `attempt` (from 0) without a bundle: "cold-" and 16 hex digits.
+// Returns the name of a cold tree (a tree without a bundle): "cold-" and 16 hex digits. `attempt`,
+// from 0, numbers the cold trees of one mount.
 std::string ColdId(const Mount& mount, int attempt);
 bool IsColdId(std::string_view id);
 // Returns true for results of GenerationId() and ColdId().

@@ -60,8 +60,8 @@ struct Discard {
 using Step = std::variant<Prepare, Renew, Activate, Fetch, Discard>;
 
 struct DiskLimits {
-  int64_t limit_bytes = 0;  // for all generations together; 0: no limit
-  int64_t used_bytes = 0;   // of all generations, and expected bytes of the running fetches
+  int64_t limit_bytes = 0;  // maximum bytes of all generations together; 0: no limit
+  int64_t used_bytes = 0;   // bytes of all generations, plus expected bytes of running fetches
   int64_t free_bytes = INT64_MAX;
 };
 
@@ -88,8 +88,8 @@ struct Plan {
 
 Plan MakePlan(const PlanInput& input);
 
-// Maximum number of trees that a node makes of the same bundles if each of them gets damaged. After
-// three damaged trees the cause must be permanent, so a fourth would be damaged too.
+// Maximum number of trees that a node makes of the same bundles if one tree after the other gets
+// damaged. After three damaged trees the cause must be permanent, so a fourth would be damaged too.
 inline constexpr int kTreesMax = 3;
 
 // Returns the name of the tree to activate at `mount` for these bundles: an existing undamaged one,

@@ -43,12 +43,13 @@ absl::Status ActivateGeneration(const fs::Dir& root, const Mount& mount,
 absl::StatusOr<std::string> ActivateFreshTree(const fs::Dir& root, const Mount& mount,
                                               const PrepareOptions& options);
 
-// Renames a finished staging tree to its generation, which marks it as complete. The tree must be
-// synced already. If the generation exists, it is kept and the staging tree is removed.
+// Renames a finished staging tree to the path of its generation, which marks the tree as complete.
+// The tree must be synced already. If the generation exists, it is kept and the staging tree is
+// removed.
 absl::Status CommitGeneration(const fs::Dir& root, const std::string& generation);
 
-// Sets mode and owner of one directory of a tree: every user may write, and the user of
-// `mount.run_as` owns it if that is "u<ID>".
+// Sets mode and owner of one directory of a tree: every user may write, and if `mount.run_as` is
+// "u<ID>", that user owns the directory.
 absl::Status OpenToPods(const fs::Dir& root, const std::string& path, const Mount& mount);
 
 }  // namespace cachewarm::agent

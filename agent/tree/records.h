@@ -13,10 +13,10 @@
 #include "lib/fs/dir.h"
 #include "lib/fs/file.h"
 
-// The journal below .state: small JSON files, and one file per tree with a line for each of its
-// files. Every file is replaced by one rename. A missing or unreadable file loses information but
-// never a tree: readers return NOT_FOUND or INVALID_ARGUMENT, and callers continue without the
-// record.
+// The journal below .state: small JSON files, and for each tree a file that lists the tree's files,
+// one per line. Every file is replaced by one rename. If a file of the journal is missing or
+// unreadable, information is lost but never a tree: readers return NOT_FOUND or INVALID_ARGUMENT,
+// and callers continue without the record.
 namespace cachewarm::agent {
 
 // A file that was extracted from a bundle into a tree, with its stat after extraction. While inode,

@@ -13,9 +13,9 @@ namespace cachewarm::agent {
 // example before a disk or virtual machine was moved. Code that was compiled there may crash here,
 // and engines do not check for that. Flips every link to an empty tree, and renames older trees to
 // ".gen/retired-*", which no link can lead to; running containers keep their mounted trees. Then
-// records `node` as the user of the root. Returns the number of retired trees. Call at start, after
-// SweepLeftovers() and before any other step. If the call is killed, the call at the next start
-// completes the work.
+// records `node`, the GPU type and CPU class of this node, as the last user of the root. Returns
+// the number of retired trees. Call at start, after SweepLeftovers() and before any other step. If
+// the call is killed, the call at the next start completes the work.
 absl::StatusOr<int> RetireForeignTrees(const fs::Dir& root, const std::string& node,
                                        const PrepareOptions& options);
 

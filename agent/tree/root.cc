@@ -30,8 +30,8 @@ absl::Status MakePrivate(const fs::Dir& root, std::string_view path) {
       !made.ok() && !absl::IsAlreadyExists(made)) {
     return made;
   }
-  // Do not rely on MakeDir() alone: if the path exists, only SetMode() checks the path, and fails
-  // for a link and for another file system.
+  // Call SetMode() even if the path exists: unlike MakeDir(), it fails if the path is a link or on
+  // another file system.
   return root.SetMode(path, kPrivateMode);
 }
 
@@ -115,12 +115,12 @@ api::RootStatus CheckRoot(const fs::Dir& root, int64_t limit_bytes) {
   const absl::Status written = fs::WriteFileAtomic(root, kProbeFile, "probe\n", 0600);
   status.writable = written.ok() && !space->read_only;
   if (!status.writable) {
-    status.message = space->read_only ? "the disk is mounted read-only: mount it read-write"
+    status.message = space->read_only ? "the root directory is read-only: mount its disk read-write"
                                       : fmt::format("cannot write a file: {}", Message(written));
   } else if (!status.executable) {
     status.message =
-        "the disk is mounted noexec, so compiled code cannot be loaded: mount it with exec or set "
-        "another root";
+        "the root directory's disk is mounted noexec, so compiled code cannot be loaded: mount it "
+        "with exec or set another root";
   }
   if (const auto usage = fs::MeasureTree(root, kGenerations); usage.ok()) {
     status.used_bytes = usage->allocated_bytes;

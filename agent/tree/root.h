@@ -12,8 +12,9 @@
 namespace cachewarm::agent {
 
 // Opens the root directory and creates its folders. Trees have mode 0777, so the folder above them
-// has mode 0700: a container that mounts the whole root and does not run as root cannot access
-// trees of other tenants. Errors: PERMISSION_DENIED or FAILED_PRECONDITION, with the remedy.
+// has mode 0700: a container that mounts the whole root directory, but does not run as user 0,
+// cannot access trees of other tenants. Errors: PERMISSION_DENIED or FAILED_PRECONDITION, with the
+// remedy.
 absl::StatusOr<fs::Dir> OpenRoot(const std::string& path);
 
 // Restores missing folders of an open root and their modes; writes nothing if there is nothing to

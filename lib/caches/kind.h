@@ -43,7 +43,7 @@ struct FileRow {
 // A directory of this kind that holds files of another kind. With `silent`, the entries in it count
 // neither as hit nor as miss, because the engine writes them again whenever it loads them.
 struct NestedRow {
-  std::string_view directory;  // glob with as many path components as the directory
+  std::string_view directory;  // glob; matches directories of as many components as it has
   std::string_view kind;
   bool silent = false;
 };
@@ -65,8 +65,8 @@ const std::vector<CacheKind>& AllKinds();
 // Returns nullptr if no kind has that name.
 const CacheKind* FindKind(std::string_view name);
 
-// Applies the rules that are common to all kinds: skips locks, temporary files, logs and private
-// files, which it recognizes by the components of `path`. Returns Skip::kNo for other files.
+// Applies the rules that are common to all kinds: returns why a lock, temporary file, log or
+// private file is skipped, and Skip::kNo for other files. Considers only the names in `path`.
 Skip CommonSkip(std::string_view path);
 
 // Returns the properties of the file `path`, relative to the kind's directory. `prefix` is

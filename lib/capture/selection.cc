@@ -33,7 +33,8 @@ struct Finding {
 };
 
 // Returns the sum of the compile times in the file. Reads the file in chunks into `piece`, which
-// should fit into the processor's cache: in some trees, this function reads most of the bytes.
+// should fit into the processor's cache. Speed matters here, because in some trees this function
+// reads most of the bytes.
 absl::StatusOr<caches::StoredCompileTime> ReadCompileTime(const fs::Fd& file, int64_t bytes,
                                                           std::span<char> piece) {
   caches::StoredCompileTime found;

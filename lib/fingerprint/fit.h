@@ -13,8 +13,8 @@ namespace cachewarm::fingerprint {
 // The properties of a published bundle that decide where it fits.
 struct BundleFacts {
   KeyFactors factors;
-  // True if it holds host machine code of factors.cpu_class (Placement::native in lib/caches).
-  // Otherwise the bundle fits every CPU class of its GPU type.
+  // True if the bundle holds host machine code of factors.cpu_class (Placement::native in
+  // lib/caches). If false, it fits nodes of its GPU type with any CPU class.
   bool native_host_code = true;
   WallTime published{};
   std::string digest;

@@ -34,12 +34,12 @@ class Probe {
   Probe& operator=(const Probe&) = delete;
   virtual ~Probe() = default;
 
-  // Returns the devices of this machine; an empty list if there is no driver or it has no device.
+  // Returns the devices of this machine; an empty list if the machine has no driver or no device.
   // UNAVAILABLE if a driver exists but does not answer (being installed, GPU lost): retry.
   virtual absl::StatusOr<Devices> Run() = 0;
 };
 
-// Returns a probe that tries NVML first, because it sees every device of the node, then the CUDA
+// Returns a probe that queries NVML, which sees every device of the node, or without NVML the CUDA
 // driver library. Loads both libraries by dlopen, so that the program also starts on machines
 // without them.
 std::unique_ptr<Probe> MakeCudaProbe();

@@ -26,7 +26,8 @@ bool IsWorthWaiting(const absl::Status& status) {
          absl::IsUnknown(status);
 }
 
-// Publishing a damaged tree would give the bad bytes a valid digest and distribute them.
+// Returns the error for a damaged tree, which is never published: publication would give the bad
+// bytes a valid digest and distribute them.
 absl::Status DamagedError(const std::string& generation) {
   return absl::FailedPreconditionError(fmt::format(
       "the builder's directory {} contains damaged files; another builder is needed", generation));
@@ -98,7 +99,7 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   const std::string generation = FindGeneration(order);
   if (generation.empty()) {
     return Wait(capture, "",
-                "waiting for the start time of the builder, from which its directory is found");
+                "waiting for the builder's start time, which shows the directory that it mounted");
   }
   if (IsDamagedTree(context_.root, generation)) {
     return RecordError(DamagedError(generation), capture);
@@ -200,7 +201,8 @@ void Captures::Start(const CaptureOrder& order, Capture& capture, const std::str
   });
   if (posted) {
     capture.running = true;
-    // While a failure is retried, keep its error in the status until a retry succeeds.
+    // If this is a retry, keep the error of the failed attempt in the status until a retry
+    // succeeds.
     if (capture.status.state == api::CaptureState::kWaiting) {
       capture.status.state = api::CaptureState::kPacking;
       capture.status.reason.clear();

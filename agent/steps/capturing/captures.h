@@ -61,7 +61,7 @@ class Captures {
 
   void Forget(const std::vector<CaptureOrder>& orders);
   void Advance(const CaptureOrder& order, Capture& capture);
-  // Returns the tree that the builder's container mounted; empty if unknown.
+  // Returns the id of the tree that the builder's container mounted; empty if unknown.
   std::string FindGeneration(const CaptureOrder& order) const;
   std::string MostUsed(const std::vector<std::string>& generations,
                        const CaptureOrder& order) const;

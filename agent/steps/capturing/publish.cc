@@ -119,8 +119,8 @@ bundle::Facts FactsOf(const PublishJob& job, const capture::Selection& selection
 
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop) {
   CW_RETURN_IF_ERROR(CheckRequest(job.request, job.node));
-  // Read the private key first: if it cannot be read, nothing is published that could not be
-  // signed.
+  // Read the private key first. If it cannot be read, the call fails here, before it publishes a
+  // bundle that cannot be signed.
   std::optional<bundle::PrivateKey> key;
   if (!job.private_key_file.empty()) {
     CW_ASSIGN_OR_RETURN(key, bundle::ReadPrivateKey(job.private_key_file));

@@ -23,8 +23,8 @@ SettleSample SampleOf(const std::vector<capture::TreeFile>& files);
 // newest mtime of the files have not changed for some time. Pure. Call on one thread.
 class Settle {
  public:
-  // Returns true if `sample` has files and all samples of at least the last `quiet` are equal to
-  // it.
+  // Adds a sample, taken at `now`. Returns true if it has files and all samples have been equal to
+  // it for at least `quiet`.
   bool Observe(const SettleSample& sample, MonoTime now, Duration quiet);
   // Drops all samples; the quiet time begins again with the next sample.
   void Restart() { has_sample_ = false; }

@@ -16,9 +16,10 @@
 namespace cachewarm::agent {
 namespace {
 
-// A file is checked once it has not been written for this time. One second is longer than the
-// pauses between the tools of one compile. It is shorter than the several seconds in which a
-// restarted container imports its libraries, so a truncated file is removed before it is mapped.
+// A file is checked as soon as it has not been written for this time. One second is longer than the
+// pauses between the tools of one compile, so an unfinished file is not checked. It is shorter than
+// the several seconds in which a restarted container imports its libraries, so a truncated file is
+// removed before the container maps it.
 constexpr Duration kQuiet(1'000);
 
 absl::Status CheckFile(const fs::Fd& file, const caches::Placement& placement,
@@ -51,8 +52,8 @@ void TruncatedFiles::Sweep(const std::vector<std::string>& generations) {
 
 void TruncatedFiles::CollectWritten(const std::string& generation) {
   const WallTime now = context_.clock.Now();
-  // The first time, read all recorded events of the tree, because a file may have been written
-  // before the agent restarted.
+  // The first time, read all events that the watcher has recorded for the tree, so that no write
+  // before this first call is missed.
   const auto [until, is_new] = read_until_.try_emplace(generation, WallTime{});
   const EventRecord record = context_.watcher.ReadTree(generation, until->second, now);
   until->second = now;
@@ -64,8 +65,8 @@ void TruncatedFiles::CollectWritten(const std::string& generation) {
   }
 }
 
-// Removes the file if it is truncated. Returns false while a process has it open for writing, so
-// that it must be checked again later.
+// Removes the file if it is truncated. Returns false if the file must be checked again later,
+// because a process has it open for writing or changed it during the check.
 bool TruncatedFiles::CheckAndRemove(const std::string& generation, const std::string& path) {
   const std::string below = fmt::format("{}/{}", GenerationPath(generation), path);
   OwnReads own_reads = context_.watcher.BeginOwnReads(generation);

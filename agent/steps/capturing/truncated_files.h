@@ -16,9 +16,9 @@ class TruncatedFiles {
  public:
   explicit TruncatedFiles(const Context& context) : context_(context) {}
 
-  // Checks the files in these trees whose last write was more than a second ago. Removes a file
-  // only if caches::CheckWhole() returns DATA_LOSS for it and no process has it open for writing.
-  // Call once per iteration.
+  // Checks, in these trees, each native file that was written since its last check and has now been
+  // unchanged for a second. Removes a file only if caches::CheckWhole() returns DATA_LOSS for it
+  // and no process has it open for writing. Call once per iteration.
   void Sweep(const std::vector<std::string>& generations);
 
  private:

@@ -19,7 +19,7 @@ class FaultAttributingStore final : public bundle::ForwardingStore {
   explicit FaultAttributingStore(bundle::Store& inner) : ForwardingStore(inner) {}
 
   bool has_failed() const { return has_failed_; }
-  // Forgets the failures so far. Call if they did not affect the fetch.
+  // Forgets the failures so far. Call it if the fetch can continue in spite of them.
   void ClearFault() { has_failed_ = false; }
 
   absl::Status ReadBlob(const std::string& repository, const bundle::BlobRange& range,

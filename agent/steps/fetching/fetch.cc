@@ -55,8 +55,8 @@ absl::Status CheckFit(const bundle::Bundle& bundle, const FetchJob& job) {
   return absl::OkStatus();
 }
 
-// Returns the source of an extraction error. Call only if the store has not failed: the error then
-// comes from the bundle or from the local disk.
+// Returns the source of an extraction error if it is not the store: the bundle or the local disk.
+// Fault() blames the store instead if a store call failed.
 FaultSource SourceOfExtraction(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsInvalidArgument(status) ? FaultSource::kBundle
                                                                      : FaultSource::kDisk;
@@ -128,7 +128,9 @@ class Fetcher {
       current_ = wanted.digest;
       CW_ASSIGN_OR_RETURN(const bundle::SignatureCheck check,
                           bundle::CheckSignature(Place(), wanted.digest, keys, stop_));
-      store_.ClearFault();  // CheckSignature() skips signatures that the store cannot deliver
+      // CheckSignature() skips signatures that the store cannot deliver, so such a failure of the
+      // store must not be blamed for a later error.
+      store_.ClearFault();
       if (!check.good) {
         return absl::InvalidArgumentError(check.problem);
       }

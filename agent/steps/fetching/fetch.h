@@ -26,11 +26,11 @@ struct FetchJob {
   std::string cpu_class;
   DiskLimits disk;
   int threads = bundle::DefaultThreads();  // for verifying, decompressing and writing
-  // One of the keys in this file must have signed each bundle; empty: signatures are not checked.
+  // File of public keys; each bundle must be signed by one of them. Empty: no signature is checked.
   std::string public_key_file;
   bundle::Limits limits;
   OnOpeningSource on_opening_source;
-  // Called often, on the calling thread, with the progress of one bundle.
+  // Called often, on the calling thread, with the layer bytes of one bundle that were read so far.
   std::function<void(const Digest& digest, int64_t done_bytes)> on_progress;
 };
 

@@ -107,8 +107,8 @@ class Placer {
       return Placed{};
     }
     const Original original{.source = source, .dir = **from, .name = split.name};
-    // If the ctime differs, compare the content: creating or removing a hard link also changes the
-    // ctime.
+    // If only the ctime differs, compare the content: either the file was modified, or only a hard
+    // link to it was created or removed.
     const bool is_known = stat->ctime_ns == source.record.ctime_ns;
     const bool may_link = MayLink(entry, *stat);
     return may_link && is_known ? Link(entry, original, *stat)

@@ -44,12 +44,12 @@ struct Reused {
 };
 
 // Makes the directories and adds the files of `config` that a source tree already has. A source
-// file is used if inode, size and times match the journal. If only the ctime differs, because a
-// hard link was created or removed, the sha256 of the file must match. A file is hard-linked if
-// lib/caches allows hard links for its type, and if owner, mode and mtime are equal. Other files
-// are cloned if the file system supports it, else copied and verified. Calls `placed` for each
-// file, by several threads concurrently. A source file that cannot be read is not reused. Errors:
-// only those of writing the new tree, and CANCELLED.
+// file is used if inode, size and times match the journal. If only the ctime differs, the sha256 of
+// the file must match: creating or removing a hard link also changes the ctime. A file is
+// hard-linked if lib/caches allows hard links for its type, and if owner, mode and mtime are equal.
+// Other files are cloned if the file system supports it, else copied and verified. Calls `placed`
+// for each file, by several threads concurrently. A source file that cannot be read is not reused.
+// Errors: only those of writing the new tree, and CANCELLED.
 absl::StatusOr<Reused> ReuseContents(
     const ReuseJob& job, const bundle::Config& config,
     const std::function<void(const bundle::Entry&, const fs::FileStat&)>& placed,

@@ -234,8 +234,8 @@ class TreeScrub {
     return is_old && !absl::IsAborted(capture::CheckNoWriter(file, path));
   }
 
-  // Finds directories that lack a file although an engine renames them into place as a whole
-  // (units): the engine crashes on such a directory.
+  // Finds incomplete units: directories that an engine renames into place as a whole, and that now
+  // lack a file. The engine crashes on such a directory.
   void CheckUnits() {
     for (const auto& [unit, at] : gone_units_) {
       const auto there = there_units_.find(unit);
