@@ -30,15 +30,16 @@ constexpr std::string_view kReportingController = "cachewarm.io/operator";
 // Interval of the warning that stores have not synced yet.
 constexpr Duration kSyncLogInterval{60'000};
 // Maximum time that the held-pod controller waits for the list of warmups before it starts. Without
-// this list it knows only the deadlines in the pods' annotations. It would release a pod that has
-// no such annotation too early if the warmup allows a longer hold than the default.
+// this list it knows only the deadlines in the pods' annotations. For a pod without such an
+// annotation it assumes the default hold, so it releases the pod too early if the warmup allows a
+// longer one.
 constexpr Duration kWarmupListWait{2'000};
 // Maximum time that a replica waits for its stores to sync before it joins the election. Because of
-// this wait, a replica that may list every kind is elected before one that may not. Not longer than
-// the Lease lasts, so that it does not delay the takeover from a dead leader.
+// this wait, a replica with permission to list every kind is elected before one without. The wait
+// is not longer than the Lease lasts, so it does not delay the takeover from a dead leader.
 constexpr Duration kSyncHeadStart{15'000};
-// Maximum retry interval of the held-pod controller after errors of the API server. It is short
-// because only a retry releases the pod.
+// Maximum retry interval of the held-pod controller after errors of the API server. Short, because
+// the pod stays held until a retry succeeds.
 constexpr Duration kHeldRetry{2'000};
 // Time until kubelet reports the replica as not ready: the readiness probe in
 // manifests/operator.yaml fails three times, 5 s apart.

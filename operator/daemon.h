@@ -64,8 +64,8 @@ class Daemon {
   absl::StatusOr<std::unique_ptr<http::Server>> Serve();
   // Blocks until the stores have synced, and logs while it waits; returns false after `stop`.
   bool AwaitStores(const std::vector<const kube::Store*>& stores, std::stop_token stop);
-  // Blocks until the pod store has synced, then at most 2 s longer for the warmup store, because
-  // the held-pod controller can run without it. Returns false after `stop`.
+  // Blocks until the pod store has synced. Then waits for the warmup store too, but at most 2 s,
+  // because the held-pod controller can run without warmups. Returns false after `stop`.
   bool AwaitHeldPodStores(std::stop_token stop);
   // Makes this replica not ready. If the Lease was lost while the webhook is served, blocks until
   // kubelet has reported the replica as not ready, so that API servers stop calling the webhook.

@@ -53,8 +53,8 @@ std::string AnnotationValue(const api::Pod& pod, std::string_view key) {
 }
 
 // Returns a copy with only the fields that a release needs, to save memory: thousands of pods may
-// be held, each as large as the server allows. If the pod has annotations, the copy has some too,
-// because the release patch adds an annotation only to existing ones.
+// be held, each as large as the server allows. If the pod has annotations, the copy has some too:
+// without any, the release patch would not record the reason of the release in an annotation.
 api::Pod MinimalPod(const api::Pod& pod) {
   api::Pod out;
   out.meta.ns = pod.meta.ns;
@@ -71,16 +71,17 @@ api::Pod MinimalPod(const api::Pod& pod) {
   return out;
 }
 
-// Decodes a pod. If the pod cannot be decoded, reads only its gates, which is sufficient to release
-// the pod.
+// Decodes a pod. If that fails, reads only its identity and gates, which are sufficient to release
+// it.
 api::Pod ReadPod(Json object) {
   const auto shared = std::make_shared<const Json>(std::move(object));
   const absl::StatusOr<api::Pod> pod = api::DecodePod(shared);
   return MinimalPod(pod.ok() ? *pod : api::gate::DecodeGates(*shared));
 }
 
-// Returns the pods round-robin by namespace, so that many failing pods of one namespace do not
-// delay the others.
+// Returns the pods of all namespaces in turn: first one pod of each namespace, then a second one of
+// each, and so on. With this order, many failing pods of one namespace do not delay the pods of
+// other namespaces.
 std::vector<const api::Pod*> InterleaveNamespaces(const std::vector<api::Pod>& pods) {
   std::map<std::string_view, size_t> seen;  // by namespace
   std::vector<std::pair<size_t, const api::Pod*>> ranked;
@@ -197,8 +198,9 @@ class Release {
     return absl::OkStatus();
   }
 
-  // Releases a pod, or defers it if its namespace is slow. After a slow patch all pods of the
-  // namespace are deferred, and so is this pod if its patch was cancelled.
+  // Releases a pod, or defers it if its namespace is slow. A patch that fails after a second or
+  // more makes its namespace slow (kube::SlowNamespaceLimiter). If that patch was cancelled, its
+  // own pod is deferred too; otherwise the failure is reported.
   void ReleaseOrDefer(const api::Pod& pod) {
     if (const std::optional<ReleaseResult> result = SkipResult(pod); result.has_value()) {
       ReleaseOutcome outcome = OutcomeFor(pod, dependencies_.clock.Now());

@@ -23,8 +23,9 @@ inline constexpr Duration kOperatorGracePeriod = std::chrono::seconds(5);
 struct ReleaseRequest {
   std::string ns;                  // empty: all namespaces
   std::vector<std::string> names;  // names of the pods; empty: every held pod
-  // If set, releases only pods whose deadline passed at least kOperatorGracePeriod ago. For pods
-  // without a held-until annotation, the value is the time from creation to deadline.
+  // If set, releases only pods whose deadline passed at least kOperatorGracePeriod ago. The
+  // deadline is in the pod's held-until annotation. For a pod without that annotation, the deadline
+  // is this time after the pod's creation.
   std::optional<Duration> past_deadline;
   bool dry_run = false;
   std::string_view reason;  // one of the reasons in lib/api/reasons.h
@@ -56,10 +57,10 @@ struct ReleaseDependencies {
   std::function<void(const ReleaseOutcome&)> on_outcome;
 };
 
-// Releases every pod selected by `request`, several concurrently and round-robin by namespace. If a
-// patch takes longer than 3 s, defers the pods of its namespace until all other pods are released.
-// A pod that cannot be released is reported as an outcome, not as an error. Errors: the API
-// server's error if the pods cannot be listed; NOT_FOUND if a named pod does not exist.
+// Releases the held pods that `request` selects: several concurrently, from all namespaces in turn.
+// If a patch takes longer than 3 s, releases the pods of its namespace last. A pod that cannot be
+// released is reported as an outcome, not as an error. Errors: the API server's error if the pods
+// cannot be listed; NOT_FOUND if a named pod does not exist.
 absl::Status ReleaseHeld(const ReleaseDependencies& dependencies, const ReleaseRequest& request,
                          std::stop_token stop);
 

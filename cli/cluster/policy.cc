@@ -48,7 +48,7 @@ absl::Status RemovePolicyAndRelease(const ReleaseDependencies& dependencies,
     if (dependencies.clock.Monotonic() >= end) {
       return absl::DeadlineExceededError(
           "new pods are still held two minutes after the policy was deleted; check whether another "
-          "process installs it again");
+          "process installs the policy again");
     }
     if (!SleepFor(dependencies.clock, kBetweenSweeps, stop)) {
       return absl::CancelledError("interrupted");

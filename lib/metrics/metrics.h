@@ -25,8 +25,9 @@ struct MetricSpec {
   size_t series_max = 2000;
 };
 
-// Counter, Gauge and Histogram live as long as their Registry, are thread-safe and never fail: a
-// wrong number of labels counts as overflow.
+// Counter, Gauge and Histogram live as long as their Registry and are thread-safe. Their functions
+// never fail: with a wrong number of label values, the value goes to the series "other", as if
+// series_max were exceeded.
 class Counter {
  public:
   virtual ~Counter() = default;

@@ -42,7 +42,8 @@ struct AnnotationRequest {
   const codec::Json* present = nullptr;
   // Name of another CacheWarmup that targets this workload; empty if none exists.
   std::string served_by;
-  // Time from the end of the request to the deletion of the CacheWarmup; see kRemovalGrace.
+  // Time for which the CacheWarmup is kept after the workload no longer requests one; see
+  // kRemovalGrace.
   Duration grace = kRemovalGrace;
 };
 

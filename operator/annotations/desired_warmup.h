@@ -10,7 +10,8 @@ namespace cachewarm::annotations {
 
 // Returns the CacheWarmup for `request`, with `spec` (from the annotations) and the workloadRef or
 // selector. Contains exactly the fields that the operator's field manager owns. `uid` is the uid of
-// the present CacheWarmup, so that the apply changes no other; empty for a new one.
+// the present CacheWarmup, empty for a new one. With a uid, the apply fails if the CacheWarmup has
+// been replaced by another of the same name.
 codec::Json DesiredWarmup(const AnnotationRequest& request, const codec::Json& spec,
                           const std::string& uid);
 

@@ -281,7 +281,7 @@ absl::StatusOr<size_t> Executor::ReleaseAll(const plan::Snapshot& snapshot,
                                             Released& released, std::stop_token stop) const {
   const api::CacheWarmup& warmup = snapshot.warmup;
   // A deleted warmup has no resourceVersion, because it was not read from the store. Count its
-  // releases without its name, because its metrics were removed.
+  // releases without its name: a series with the name would be created again after it was removed.
   const std::string counted = warmup.resource_version.empty() ? "" : warmup.name;
   return TryAll(releases.size(), stop, [&](size_t i) {
     const plan::GateRelease& release = releases[i];

@@ -44,8 +44,9 @@ struct ExecuteResult {
 // Writes the status first. If another writer changed the warmup since the snapshot, returns ABORTED
 // and executes nothing else. After a failed step, skips the later steps and returns the step's
 // first error. Exception: an error of the annotation step does not stop the later steps and is
-// returned after them. Within one step, tries every request. A request counts as successful if its
-// Job exists already, its pod was deleted, or its gate was already removed.
+// returned after them. Within one step, tries every request. These count as successful: creating a
+// Job that already exists, patching a pod that was deleted, and removing a gate that is already
+// gone.
 //
 // The rejection of a request for one node or pod is not an error: each step counts its rejections
 // and logs them once. A rejected Job is recorded in `job_refusals`. kube::SlowNamespaceLimiter

@@ -46,7 +46,7 @@ class AnnotationRequests {
   absl::StatusOr<kube::Object> ExecuteStep(const annotations::Decision& decision,
                                            const kube::Object& present, std::stop_token stop);
   void RecordEvents(const kube::Object& regarding, const std::vector<annotations::Note>& notes);
-  // Records an event for each problem that the last call did not have.
+  // Records an event for each problem that the last call for `key` did not have.
   void RecordNewProblems(const kube::Object& regarding, const std::string& key,
                          const std::vector<annotations::Note>& problems);
   void Forget(const std::string& key);
@@ -54,7 +54,8 @@ class AnnotationRequests {
   const observe::ClusterCache& cluster_;
   Dependencies deps_;
   std::mutex mutex_;
-  std::map<std::string, std::set<std::string>> reported_;  // by key: texts of the recorded problems
+  // By work queue key: texts of the problems in the last call of RecordNewProblems().
+  std::map<std::string, std::set<std::string>> reported_;
 };
 
 }  // namespace cachewarm::controllers

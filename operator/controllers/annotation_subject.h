@@ -16,7 +16,7 @@ namespace cachewarm::controllers {
 inline constexpr Duration kStandaloneGrace{7 * 24 * 3'600'000LL};
 // If a namespace has more CacheWarmups of standalone pods than this, each is kept only for
 // annotations::kRemovalGrace instead of kStandaloneGrace. Otherwise labels that differ with every
-// run would fill the namespace.
+// run would fill the namespace with CacheWarmups.
 inline constexpr size_t kStandaloneMany = 32;
 // Maximum number of CacheWarmups of standalone pods in a namespace. Limited because the admission
 // policy evaluates each of them for every new pod.
@@ -24,8 +24,8 @@ inline constexpr size_t kStandaloneMax = 64;
 
 // A workload, or a set of standalone pods, whose annotations are reconciled.
 struct AnnotationSubject {
-  // The object that events are about: the workload, one of the pods, or the CacheWarmup of
-  // standalone pods of which none is left.
+  // The object that events are about: the workload; for standalone pods, one of the pods, or their
+  // CacheWarmup if no pod is left.
   kube::Object regarding;
   annotations::AnnotationRequest request;  // complete except for `now` and `present`
   std::vector<annotations::Note> problems;

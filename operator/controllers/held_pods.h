@@ -22,9 +22,10 @@
 
 namespace cachewarm::controllers {
 
-// Number of worker threads. A hanging patch occupies a thread, so there are more threads than
-// normal patches need. An idle thread costs 10 kB. More threads would slow the API server down
-// during a burst. Slow namespaces (kube::SlowNamespaceLimiter) get half of the threads.
+// Number of worker threads. More than normal patches need, because a hanging patch occupies a
+// thread, and an idle thread costs only 10 kB. Not even more, because during a burst all threads
+// together would slow down the API server. At most half of the threads patch pods of slow
+// namespaces (kube::SlowNamespaceLimiter).
 inline constexpr int kHeldWorkers = 8;
 
 // Decision on one held pod.

@@ -100,7 +100,8 @@ absl::StatusOr<kube::Outcome> Warmups::Reconcile(const std::string& key, std::st
   }
   const auto warmup = deps_.cluster.warmup_views.Of(object);
   if (warmup == nullptr) {
-    return absl::InvalidArgumentError("cannot decode the CacheWarmup; see the log");
+    return absl::InvalidArgumentError(
+        "cannot decode the CacheWarmup; the log line \"cannot decode object\" gives the reason");
   }
   if (IsStale(*warmup)) {
     return kube::Outcome{.requeue_after = kStaleRetry};

@@ -86,7 +86,7 @@ class ClusterCache {
 //  - "warmup:<ns>/<name>": the pod is injected for that warmup.
 //  - "builder:<uid>": the pod belongs to a builder Job of the warmup with this uid.
 //  - "agent:<node>": the pod has the label of an agent (in any namespace) and is bound to the node.
-//  - "standalone:<ns>/<name>": the pod is standalone, with that warmup (standalone_pods.h).
+//  - "standalone:<ns>/<name>": a standalone pod whose warmup has that name (standalone_pods.h).
 std::vector<std::string> PodIndex(const codec::Json& pod);
 bool IsHeldAtGate(const codec::Json& pod);
 // Returns the name of the warmup in the pod's annotation; "" if the annotation is absent or

@@ -21,10 +21,11 @@ namespace cachewarm::observe {
 // warmup, workload, pods, dry run and root. Also considers the workloads whose template has the
 // warmup's labels (owners.h), even if they have no pods.
 //
-// The condition ReplicaFailure of a workload counts while it is True. The API server keeps events
-// for an hour, so an event counts only if it is newer than the last transition of the warmup's
-// condition Ready. If Ready is False with the reason InjectionRejected, and the last dry run was
-// allowed, the event must also be newer than that dry run.
+// The condition `ReplicaFailure` of a workload counts while it is True. An event exists for an
+// hour, even if its cause is removed. Therefore it counts only if it is newer than the last
+// transition of the warmup's condition `Ready`. If `Ready` is False with the reason
+// InjectionRejected, and the last dry run was allowed, the event must also be newer than that dry
+// run.
 plan::CreateFailure FindCreateFailure(const ClusterCache& cluster, const plan::Snapshot& snapshot);
 
 // Returns kubelet's messages about the cache volume by pod uid. Considers only `pods` whose

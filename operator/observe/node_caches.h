@@ -36,10 +36,10 @@ class NodeCaches {
 
   // Returns null if the NodeCache does not exist or cannot be decoded.
   Value Get(const std::string& node) const;
-  // Returns the NodeCache with only the entries that a plan for `warmup_uid` reads in spec.warmups
-  // and status.warmups; null as Get() does. These are the entries of that warmup and of every
-  // warmup with a pending fetch on this node, because fetch slots are counted over all warmups
-  // (operator/plan/fetching/fetch_slots.h).
+  // Returns the NodeCache of `node`; null in the same cases as Get(). Its spec.warmups and
+  // status.warmups have only the entries that a plan for `warmup_uid` reads: those of that warmup,
+  // and those of every warmup with a pending fetch on this node, because fetch slots are counted
+  // over all warmups (operator/plan/fetching/fetch_slots.h).
   Value ShareOf(const std::string& warmup_uid, const std::string& node) const;
 
   // Returns the number of entries in spec.warmups of the node's NodeCache; 0 if there is none.
@@ -64,7 +64,7 @@ class NodeCaches {
   std::map<std::string, std::set<std::string>>
       pending_;  // by node: uids of the warmups of which the node must still fetch a bundle
   mutable std::map<std::string, std::string>
-      undecodable_;  // by node: resourceVersion of the NodeCache when its last error was logged
+      undecodable_;  // by node: resourceVersion of the NodeCache whose error was logged last
 };
 
 }  // namespace cachewarm::observe

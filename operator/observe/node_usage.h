@@ -12,9 +12,9 @@
 
 namespace cachewarm::observe {
 
-// Keeps the number of pods that are bound to each node and the sum of their requests, without
-// finished pods. The sums are updated at every change of a pod, because summing 10,000 pods for
-// each plan would cost more than the plan. Thread-safe.
+// Keeps, for each node, the number of pods that are bound to it and the sum of their requests.
+// Finished pods do not count. The sums are updated at every change of a pod, because summing 10,000
+// pods for each plan would cost more than the plan. Thread-safe.
 class NodeUsage {
  public:
   // The pod reflector's OnChange() must call this for every change. Reads the pod's earlier

@@ -84,8 +84,8 @@ void KeepMetadata(Json& object, Annotations annotations) {
   });
 }
 
-// Keeps the user's own mounts at or below the cache path: injection skips a pod with such a mount,
-// and the event about it names the mount.
+// Keeps the user's own mounts at or below the cache path. Injection skips a pod with such a mount,
+// and the operator names the mount when it reports the skipped pod.
 void KeepConflictingMounts(Json& container) {
   const std::string mount_path = std::string(api::kMountPath) + "/";
   const auto mounts = container.find("volumeMounts");
@@ -122,9 +122,11 @@ bool IsGated(const Json& pod) {
   return gates != nullptr && gates->is_array() && !gates->empty();
 }
 
-// Keeps only the required node affinity of a pod without gates: warmups with a selector read the
-// pod template from such a pod. Drops the preferred affinity, because cachewarm may have added it
-// when it released the pod.
+// Called for pods without gates, whose affinity cannot change any more. Keeps only the required
+// node affinity: for a warmup with a selector, the pod template is derived from such a pod, and the
+// required node affinity limits the nodes that fit. Drops the preferred node affinity, because
+// cachewarm may have added it when it released the pod, and the affinity to other pods, which is
+// not read.
 void KeepWhereItMayRun(Json& affinity) {
   Keep(affinity, {"nodeAffinity"});
   Inside(affinity, "nodeAffinity",

@@ -92,9 +92,10 @@ void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
   ReadRolling(object, {.surge = whole ? nullptr : surge, .missing = whole ? &none : missing}, out);
 }
 
-// With podManagementPolicy Parallel, pods may be held when the StatefulSet is first created, but
-// not during an update, which deletes each pod before it creates the replacement. Therefore all
-// replicas are required to be available.
+// Requires all replicas to be available, because an update deletes each pod before it creates the
+// replacement, which must then not be held. The plan applies this requirement only once all
+// replicas were available (operator/plan/gates/never_held.cc). Therefore, with podManagementPolicy
+// Parallel, pods may still be held at a first start and at a scale-up.
 void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
   out.in_order = kube::TextAt(object, {"spec", "podManagementPolicy"}) != "Parallel";
   out.available = CountAt(object, {"status", "availableReplicas"}, 0);
@@ -103,8 +104,9 @@ void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
 }
 
 // Counts groups of pods, not pods. Without maxSurge, a rolling update deletes a group before it
-// creates the replacement, as a StatefulSet does, so all groups are required. Does not set
-// `no_surge`, so pods may be held at a first start and a scale-up, which delete no group.
+// creates the replacement, so all groups are required, as in ReadStatefulSet(). Does not set
+// `no_surge`, which would forbid holding pods also at a first start and a scale-up, when no group
+// is deleted.
 void ReadLeaderWorkerSet(const Json& object, plan::RolloutConstraints& out) {
   const auto rolling = [&](std::string_view field) {
     return kube::At(object, {"spec", "rolloutStrategy", "rollingUpdateConfiguration", field});
@@ -197,8 +199,8 @@ void Add(const OwnerConstraints& owner, OwnerConstraints& all) {
 }
 
 // Adds the constraints of a PodDisruptionBudget. If the number of available pods of the workload is
-// known (`counts`), requires that number plus the healthy pods that the budget lacks. Otherwise
-// uses the numbers of the budget with the largest deficit.
+// known (`counts`), requires at least that number plus the healthy pods that the budget lacks.
+// Otherwise, of all budgets that were added, uses the numbers of the one that lacks most pods.
 void ReadBudget(const Json& budget, bool counts, plan::RolloutConstraints& out) {
   const int64_t desired = CountAt(budget, {"status", "desiredHealthy"}, 0);
   const int64_t healthy = CountAt(budget, {"status", "currentHealthy"}, 0);

@@ -9,8 +9,9 @@
 
 namespace cachewarm::observe {
 
-// Inputs of a snapshot that do not come from the ClusterCache. plan::Snapshot describes them. Its
-// member `jobs` also contains `refused_jobs`, the Jobs whose creation the API server rejected.
+// Inputs of a snapshot that do not come from the ClusterCache. plan::Snapshot describes the members
+// that have the same name there. `refused_jobs` are the Jobs whose creation the API server
+// rejected; the snapshot lists them in `jobs`.
 struct ObserveInputs {
   WallTime now{};
   plan::Settings settings;

@@ -102,8 +102,8 @@ std::set<std::string> AffectedWarmups(const kube::Change& change) {
   return uids;
 }
 
-// Returns the "ns/name" of a warmup in spec.warmups of a NodeCache, even if the warmup was deleted;
-// "" if it is not listed.
+// Returns the "ns/name" that spec.warmups of a NodeCache gives for the warmup `uid`, which may have
+// been deleted; "" if spec.warmups does not list the warmup.
 std::string KeyOf(const kube::Object& node_cache, const std::string& uid) {
   const Entries entries = EntriesOf(node_cache, {"spec", "warmups"}, "uid");
   const auto found = entries.find(uid);

@@ -13,8 +13,9 @@
 namespace cachewarm::render {
 
 inline constexpr size_t kPreferredMax = 64;
-inline constexpr size_t kRequiredMax = 1'000;  // maximum hostnames of one In or NotIn: 64 KB
-inline constexpr int kPreferenceWeight = 10;   // of 1 to 100; low, so users' own can outweigh it
+inline constexpr size_t kRequiredMax = 1'000;  // maximum hostnames of one In or NotIn; about 64 KB
+// Weight of a preference, of 1 to 100. Low, so that users' own preferences can outweigh it.
+inline constexpr int kPreferenceWeight = 10;
 
 struct HostRules {
   std::vector<std::string> required;   // hostnames that the pod may use (In); empty: no rule

@@ -104,7 +104,7 @@ std::string MountConflict(const Json& pod_spec, std::string_view root) {
     if (!text.starts_with(std::string(root) + "/")) {
       return fmt::format(
           "the pod template already has a volume named \"{}\", the name of the cache volume; "
-          "rename it",
+          "rename that volume",
           api::kVolume);
     }
   }

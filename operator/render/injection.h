@@ -26,8 +26,9 @@ struct Mount {
 // container does not set itself. Idempotent.
 void AddMount(codec::Json& pod_spec, const Mount& mount);
 
-// Adds the cache volume to "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes", because
-// a hostPath would otherwise keep the autoscaler from removing the node.
+// Adds the name of the cache volume to the annotation
+// "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes". Otherwise a pod with this
+// hostPath volume would keep the autoscaler from removing its node.
 void AddEvictionAnnotation(codec::Json& metadata);
 
 // Returns why no warmup can be injected into this pod, as a message for users; "" if injection is

@@ -53,8 +53,8 @@ absl::StatusOr<codec::Json> WithOverrides(const codec::Json& pod_template,
                                           const codec::Json* overrides, std::string_view container);
 
 // Returns why a second pod of this template could disturb the workload, naming the field and the
-// remedy; "" if it could not. Such fields are hostNetwork, hostPort, resourceClaims,
-// volumeClaimTemplates and writable PersistentVolumeClaims.
+// remedy; "" if it could not. The fields that forbid a second pod are hostNetwork, hostPort,
+// resourceClaims, volumeClaimTemplates and writable PersistentVolumeClaims.
 std::string CopyRefusal(const codec::Json& pod_template);
 
 // True if a builder Job with this template would mount a PersistentVolumeClaim that the workload's

@@ -15,9 +15,9 @@ namespace cachewarm::render {
 // changed.
 codec::Json StartupTaintPatch(const api::Node& node);
 
-// Returns the server-side apply of nodes/status that sets the cachewarm condition, or removes it
-// for nullopt. `node` is the present node; its lastTransitionTime is kept while the condition's
-// status is unchanged.
+// Returns the server-side apply of nodes/status that sets the cachewarm condition, or removes the
+// condition for nullopt. If `node`, the present node, has the condition with the same status, keeps
+// the condition's lastTransitionTime.
 codec::Json NodeConditionApply(const codec::Json& node,
                                const std::optional<api::NodeCondition>& condition, WallTime now);
 

@@ -8,9 +8,9 @@ namespace cachewarm::workloads {
 // True if a container of this PodTemplateSpec requests an accelerator (plan::IsAccelerator()).
 bool TemplateRequestsAccelerator(const codec::Json& pod_template);
 
-// True if any pod template of this workload requests an accelerator; for an InferenceService also
-// spec.predictor.{model,<framework>}.resources. Resources added by a KServe runtime or preset are
-// not visible here.
+// True if any pod template of this workload, or spec.predictor.{model,<framework>} of an
+// InferenceService, requests an accelerator. Requests that only a KServe runtime or preset makes
+// are not in the workload's object, so they do not count.
 bool RequestsAccelerator(const codec::Json& workload);
 
 }  // namespace cachewarm::workloads

@@ -12,9 +12,10 @@
 // Pure. A field that is absent or has an unexpected type reads as absent.
 namespace cachewarm::workloads {
 
-// Selector, size and pod template of a workload. The labels come from the API references of the
-// kinds: leaderworkerset.sigs.k8s.io/name for LeaderWorkerSet; ray.io/cluster and ray.io/node-type
-// for KubeRay; serving.kserve.io/inferenceservice and component for InferenceService;
+// Selector, size and pod template of a workload. Some kinds have no selector field. For these,
+// `selector` has the labels that the kind's API reference documents for its pods:
+// leaderworkerset.sigs.k8s.io/name for LeaderWorkerSet; ray.io/cluster and ray.io/node-type for
+// KubeRay; serving.kserve.io/inferenceservice and component for InferenceService;
 // app.kubernetes.io/{name,part-of} and kserve.io/component for LLMInferenceService.
 struct Shape {
   plan::WorkloadKind kind = plan::WorkloadKind::kDeployment;
@@ -32,9 +33,9 @@ struct Shape {
 // Returns the shape of `workload`. Reads an unknown kind like a Deployment.
 //  - CronJob: selects the pods of all its Jobs by the labels of its pod template.
 //  - LeaderWorkerSet: selects the pods of all groups, including the leaders. Uses the worker
-//    template, because it creates all pods of a group except the leader. A leader with another
-//    image or device count has its own key, because a key is computed from the pod, not from this
-//    template.
+//    template, because all pods of a group except the leader are created from it. A leader with
+//    another image or device count has its own key, because a key is computed from the pod, not
+//    from this template.
 //  - RayCluster: selects the pods of all worker groups. Uses the template of the first group that
 //    requests an accelerator, else of the first group. Without worker groups: selects the head.
 //  - InferenceService, LLMInferenceService: selects pods by the labels of KServe. The template is

@@ -30,9 +30,10 @@ struct RenewalInputs {
   std::string ca_bundle;  // present caBundle of the webhook configuration; may be invalid
 };
 
-// Returns the renewed bundle; nullopt if nothing must be renewed. A new authority issues a serving
-// certificate only after the caBundle contains the authority. If no valid serving certificate is
-// left, renews both at once. Entries of `bundle` may be invalid.
+// Returns the renewed bundle; nullopt if nothing must be renewed. After a new authority is made,
+// the serving certificate of the old one is kept until `ca_bundle` contains the new authority, so
+// that API servers trust the served certificate at any time. If no valid serving certificate is
+// left, renews both at once. Invalid entries of `bundle` are replaced.
 absl::StatusOr<std::optional<CertificateBundle>> Renew(const CertificateBundle& bundle,
                                                        const RenewalInputs& inputs);
 

@@ -36,7 +36,8 @@ struct Installed {
 
 absl::StatusOr<Installed> FindInstalled(kube::Client& client, std::stop_token stop);
 
-// The Secret that was read. Its resourceVersion makes the later write conditional.
+// The Secret as it was read. A later write sends its resourceVersion, so that the API server
+// rejects the write if the Secret has changed.
 struct StoredCertificateBundle {
   CertificateBundle bundle;
   std::shared_ptr<const codec::Json> secret;

@@ -75,7 +75,7 @@ class TestSkippedPods:
         pod = probed_pod("own-volume", "choosy")
         pod["spec"]["volumes"] = [{"name": "cachewarm", "emptyDir": {}}]
         shared.apply(pod)
-        assert_skipped(shared, "own-volume", "rename it")
+        assert_skipped(shared, "own-volume", "rename that volume")
 
     def test_pod_that_mounts_below_the_cache_path_is_skipped(self, shared: Kubectl, warmup: Warmup):
         pod = probed_pod("own-mount", "choosy")

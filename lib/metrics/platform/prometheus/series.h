@@ -23,15 +23,15 @@ class Series {
  public:
   using Make = std::function<Metric&(prometheus::Family<Metric>&, const prometheus::Labels&)>;
 
-  // `overflow` is called for each value that is counted in the series "other", while the lock is
-  // not held. It may be empty.
+  // For each value that goes to the series "other", calls `overflow` after releasing the lock.
+  // `overflow` may be empty.
   Series(MetricSpec spec, Make make, std::function<void()> overflow)
       : spec_(std::move(spec)),
         make_(std::move(make)),
         overflow_(std::move(overflow)),
         family_(spec_.name, spec_.help, {}) {
     if (spec_.labels.empty()) {
-      Use({}, [](Metric&) {});  // creates the series: exported as 0 from the start
+      Use({}, [](Metric&) {});  // creates the only series, so that 0 is exported from the start
     }
   }
 

@@ -115,7 +115,8 @@ TEST(Injection, SkippedPodHasReason) {
   EXPECT_NE(why(R"({"spec":{"os":{"name":"windows"}}})").find("spec.os.name"), std::string::npos);
   EXPECT_NE(why(R"({"metadata":{"ownerReferences":[{"kind":"DaemonSet"}]}})").find("DaemonSet"),
             std::string::npos);
-  EXPECT_NE(why(R"({"spec":{"volumes":[{"name":"cachewarm","emptyDir":{}}]}})").find("rename it"),
+  EXPECT_NE(why(R"({"spec":{"volumes":[{"name":"cachewarm","emptyDir":{}}]}})")
+                .find("rename that volume"),
             std::string::npos);
 }
 

@@ -55,7 +55,7 @@ const RefusalCase kRefusals[] = {
        b.in().namespace_labels = {{"pod-security.kubernetes.io/enforce", "restricted"}};
      },
      "NamespaceForbidsHostPath", "restricted"},
-    {"volume", AddVolume, "VolumeConflict", "rename it"},
+    {"volume", AddVolume, "VolumeConflict", "rename that volume"},
     {"mount", AddMountBelow, "VolumeConflict", "set another mountPath"},
     {"labels",
      [](SnapshotBuilder& b) {
