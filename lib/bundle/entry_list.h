@@ -30,8 +30,8 @@ struct EntryList {
 absl::StatusOr<EntryList> WriteEntryList(const std::vector<Entry>& entries);
 
 // Decodes and checks a list of at most `entries_max` entries. Paths must be sorted and unique and
-// pass CheckPath() of policy.h; a file has at most 1 TiB. Otherwise INVALID_ARGUMENT, naming the
-// line, and the field if the fault is in one field.
+// pass CheckPath() of policy.h, and a file may have at most 1 TiB. Otherwise INVALID_ARGUMENT,
+// naming the line, and the field if the fault is in one field.
 absl::StatusOr<std::vector<Entry>> ReadEntryList(const EntryList& list, int64_t entries_max);
 
 }  // namespace cachewarm::bundle

@@ -49,14 +49,16 @@ struct Manifest {
 // One file of the bundle. Directories have no entry: the paths of the files imply them.
 struct Entry {
   std::string path;  // "inductor/ab/cab.py": relative, UTF-8
-  std::string kind;  // cache kind (lib/caches): determines mode, mtime and linking on the node
+  // Cache kind (lib/caches). Determines the mode and mtime that the file gets on a node, and
+  // whether it may be a hard link there.
+  std::string kind;
   int64_t bytes = 0;
   Digest digest;
   int64_t mtime_ns = 0;  // nanoseconds since 1970; 0 for kinds whose engines do not compare mtimes
   // Index of the frame that holds the file's tar header. Frames are numbered from 0 across all
   // layers. The files of a frame are in the order of the entry list. In the tar, a file may be a
-  // hard link to an earlier file with equal content in the same frame. Unpacking makes each entry a
-  // separate file.
+  // hard link to an earlier file with equal content in the same frame; unpacking then copies the
+  // content, so that each entry becomes a separate file.
   int64_t frame = 0;
 
   friend bool operator==(const Entry&, const Entry&) = default;
@@ -80,13 +82,13 @@ struct LayerIndex {
 
 // Describes the origin of a bundle and its requirements on a node.
 struct Facts {
-  std::string architecture = "amd64";          // CPU architecture by its OCI name
-  std::string key;                             // 64 hex digits, lib/fingerprint
+  std::string architecture = "amd64";          // CPU architecture, as OCI names it
+  std::string key;                             // the key (lib/fingerprint) as 64 hex digits
   std::map<std::string, std::string> factors;  // the inputs of the key's hash, by name
   std::map<std::string, std::string> node;     // of the capturing node: driver, raw CPU flags, ...
-  std::map<std::string, std::string> engines;  // "torch": "2.15.0"
+  std::map<std::string, std::string> engines;  // version of each engine: "torch": "2.15.0"
   bool requires_cpu_class = false;             // holds CPU code: fits only nodes of its CPU class
-  std::vector<std::string> gpu_architectures;  // of its GPU code; sorted; empty: no GPU code
+  std::vector<std::string> gpu_architectures;  // those of the GPU code, sorted; empty: no GPU code
   int64_t compile_milliseconds = 0;  // total compile time recorded in the files; a hit saves this
 
   friend bool operator==(const Facts&, const Facts&) = default;
@@ -112,9 +114,9 @@ struct FormatLimits {
 
 // Returns the canonical JSON of a manifest.
 absl::StatusOr<std::string> WriteManifest(const Manifest& manifest);
-// Parses a manifest. Ignores unknown fields, as OCI requires. A bundle has fixed media types,
-// artifact type and schema version, well-formed digests and sizes, and 1 to kLayersMax layers.
-// Otherwise INVALID_ARGUMENT, naming the field.
+// Parses a manifest. Ignores unknown fields, as OCI requires. The manifest must have the media
+// types, artifact type and schema version of a bundle, well-formed digests and sizes, and 1 to
+// kLayersMax layers. Otherwise INVALID_ARGUMENT, naming the field.
 absl::StatusOr<Manifest> ParseManifest(std::string_view text);
 
 // Returns the canonical JSON of a config.

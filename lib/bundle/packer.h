@@ -18,8 +18,8 @@ namespace cachewarm::bundle {
 
 // One file to pack. The source that `open` returns must be exactly `bytes` long and must not change
 // while it is read: the caller ensures that nothing writes to the file. `open` is called
-// concurrently, on the packer's threads. It is called twice for a file that may equal another file
-// or a file of the base.
+// concurrently, on the packer's threads. For one file it may be called several times: to compare
+// the file with the base, to compare it with other files, and to pack it.
 struct PackFile {
   std::string path;
   std::string kind;
@@ -36,15 +36,16 @@ struct PackOptions {
   Limits limits;
   // An older bundle of the same tree, or null. Unchanged files are not packed again: the new bundle
   // consists of the layers of the base and one layer with the new files and with whiteouts for the
-  // removed ones. Exception: all files are packed again, without the base, if more than half of the
-  // bytes would be new, if more than half of the base's bytes are obsolete, or if the base has 8
-  // layers or more.
+  // removed ones. Unless `keep_base`, all files are packed again, without the base, if
+  //   - at least half of their bytes are new,
+  //   - at least half of the base's bytes are obsolete, or
+  //   - the base has 8 layers or more.
   const Bundle* base = nullptr;
   // Makes the new bundle the union of the files and `base`, which must then be set: files that
   // exist only in the base are kept. If a path is in both, the new file replaces the old one. A
-  // file of the base is dropped if its path conflicts with a new path: one of the two needs a
-  // directory where the other has a file. The result always has all layers of the base, and one
-  // more if anything is new.
+  // file of the base is also dropped if it cannot exist beside a new file, because one of the two
+  // paths needs a directory where the other has a file. The result always has all layers of the
+  // base, and one more if anything is new.
   bool keep_base = false;
 };
 
@@ -63,10 +64,10 @@ struct Packed {
 // Blocks; writes to `layer` on the calling thread. The threads that it starts have ended on return.
 // Memory: the raw and the packed bytes of `threads` + 1 frames, and the entry list.
 //
-// Errors: INVALID_ARGUMENT if policy.h rejects a file or the union with the base, if a path is
-// listed twice, if `files` is empty, or if the bundle would have too many layers. ABORTED if the
-// size of a file differs from `bytes`. CANCELLED soon after `stop`. Otherwise the error of `open`,
-// of a source or of the sink.
+// Errors: INVALID_ARGUMENT if `files` is empty or lists a path twice, if policy.h rejects a file or
+// the union with the base, or if the bundle would have too many layers. ABORTED if the size of a
+// file differs from PackFile::bytes. CANCELLED soon after `stop`. Otherwise the error of
+// PackFile::open, of a source or of the sink.
 absl::StatusOr<Packed> Pack(std::vector<PackFile> files, const Facts& facts,
                             const PackOptions& options, Sink& layer, std::stop_token stop);
 

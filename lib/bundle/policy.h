@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 
 // Decides which content a bundle may have. A bundle is untrusted: it is checked before anything of
-// it is written to disk. Errors are INVALID_ARGUMENT and name the member and the limit. Pure.
+// it is written to disk. Errors are INVALID_ARGUMENT and name the member or the limit. Pure.
 namespace cachewarm::bundle {
 
 // Users can change the first four limits: by settings of the agent ("limits.files", ...) and flags

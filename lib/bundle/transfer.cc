@@ -56,7 +56,7 @@ absl::Status DigestMismatch(std::string_view what, const Digest& expected) {
       fmt::format("{} does not match its digest sha256 {}", what, expected.Short()));
 }
 
-// Discards the content of every file after it was verified; creates no files.
+// Creates no files: the content of every file is only verified.
 class DiscardedFiles : public FileMaker {
  public:
   absl::StatusOr<fs::Fd> Make(const Entry& /*entry*/) override { return fs::Fd(); }

@@ -40,9 +40,9 @@ struct PublishOptions {
 };
 
 // Packs `files` directly into the repository; the bundle is readable on return. A failure leaves
-// only unreferenced blobs. If the repository lacks a layer of the base, the base is ignored; with
-// keep_base this is the error FAILED_PRECONDITION. Other errors are those of Pack() and of the
-// store.
+// only unreferenced blobs. If the repository lacks a layer of the base, packs all files without the
+// base; with keep_base, returns FAILED_PRECONDITION instead. Other errors are those of Pack() and
+// of the store.
 absl::StatusOr<Publication> Publish(const RepositoryRef& ref, std::vector<PackFile> files,
                                     const Facts& facts, const PublishOptions& options,
                                     std::stop_token stop);
@@ -73,12 +73,12 @@ absl::Status Verify(const RepositoryRef& ref, const Bundle& bundle,
                     const Verification& verification, std::stop_token stop);
 
 // Result of CopyBundle(), which copies a bundle unchanged. CopyBundle() transfers only the blobs
-// that `to` lacks, and moves `tag` to the bundle unless `tag` is empty. Within one store, blobs are
-// mounted instead if possible; mounted blobs count as present. DATA_LOSS if a blob of `from` does
-// not match its digest.
+// that `to` lacks, and moves `tag` to the bundle unless `tag` is empty. If `from` and `to` are in
+// the same store, it mounts blobs where possible instead of transferring them. DATA_LOSS if a blob
+// of `from` does not match its digest.
 struct CopyReport {
-  int64_t copied_bytes = 0;
-  int64_t present_bytes = 0;
+  int64_t copied_bytes = 0;   // size of the transferred blobs
+  int64_t present_bytes = 0;  // size of the blobs that were present or were mounted
 };
 absl::StatusOr<CopyReport> CopyBundle(const RepositoryRef& from, const RepositoryRef& to,
                                       const Bundle& bundle, const std::string& tag,

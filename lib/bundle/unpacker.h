@@ -32,15 +32,16 @@ struct UnpackOptions {
   // By index in Config::entries: true for a file that `staging` already holds and that is therefore
   // not read. Empty: `staging` holds none of the files.
   PresentEntries present;
-  // Compares the sha256 of every file with the entry list. If false, the files of the newest layer
-  // are verified only by the sha256 of their frames: an entry list that contradicts this layer is
-  // then not detected. This is no loss of security, because list and layer have the same writer.
+  // Compares the sha256 of every file with the entry list. If false, compares only the files of
+  // older layers. Those of the newest layer are then verified by the sha256 of their frames, so an
+  // entry list that contradicts this layer is not detected. This is no loss of security, because
+  // the list and the newest layer have the same writer.
   bool check_contents = true;
   // Makes Start() create the directories; if false they must exist.
   bool make_directories = true;
   // Makes Finish() call syncfs, so that all files are durable when it returns. If false, the caller
-  // must call syncfs; one call suffices for several bundles. In both cases background syncs begin
-  // while files are still being created.
+  // must call syncfs after Finish(); one call suffices for several bundles. In both cases, syncs in
+  // the background begin while files are still being created, so that the last syncfs is short.
   bool sync = true;
   // Keeps a file that exists already: needed because a generation may be the union of several
   // bundles. The bundle's content for that path is still verified. If false, an existing path
@@ -69,7 +70,7 @@ class Unpacker : public Sink {
 
   // Checks the bundle and creates the directories if `make_directories`. Call first.
   absl::Status Start();
-  // Returns the ranges of the layers whose bytes must be passed to Write(). Valid after Start().
+  // Returns the byte ranges of the layers that must be passed to Write(). Valid after Start().
   const std::vector<FrameRun>& runs() const;
   // Accepts the bytes of runs(), in order, in pieces of any size. Blocks while the threads are
   // busy.

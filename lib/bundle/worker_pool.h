@@ -22,8 +22,9 @@ int DefaultThreads();
 inline constexpr int kThreadsMax = 64;
 
 // Runs jobs on a fixed number of threads. Jobs start in the order in which they were posted. After
-// a failure no further job starts; the reported error does not depend on the number of threads. The
-// queue is unbounded: to bound it, Wait() for an earlier job before Post(). Thread-safe.
+// a failure no further job starts. If several jobs fail, the error of the one that was posted first
+// is reported, so that the error does not depend on the number of threads. The queue is unbounded:
+// to bound it, Wait() for an earlier job before Post(). Thread-safe.
 class WorkerPool {
  public:
   // `worker` is the number of the thread that runs the job, from 0 to threads() - 1. State that
@@ -57,7 +58,8 @@ class WorkerPool {
   std::deque<Job> waiting_;
   int64_t begun_ = 0;             // number of jobs removed from waiting_
   std::vector<int64_t> running_;  // number of the job that each thread runs; idle: INT64_MAX
-  // Number of the first job that failed; -1 if no thread could be started.
+  // Number of the first job that failed; the maximum if none has failed, -1 if no thread could be
+  // started.
   int64_t failed_ = std::numeric_limits<int64_t>::max();
   absl::Status error_;  // error of job number `failed_`
   bool closing_ = false;

@@ -22,8 +22,8 @@ absl::Status ChangeMode(const Fd& file, mode_t mode, const std::string& name) {
   return ::fchmod(file.get(), mode) == 0 ? absl::OkStatus() : ErrnoStatus(errno, name);
 }
 
-// Flags to open a name for fchmod and fchown, which fail for an O_PATH descriptor. O_NONBLOCK
-// avoids blocking on a FIFO.
+// Flags to open a name for reading, fchmod or fchown. O_PATH would not do: fchmod and fchown fail
+// for such a descriptor. O_NONBLOCK avoids blocking on a FIFO.
 constexpr int kOpenForChange = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY;
 
 absl::Status RenameWith(const Dir& dir, std::string_view from, std::string_view to,
@@ -31,7 +31,7 @@ absl::Status RenameWith(const Dir& dir, std::string_view from, std::string_view 
   CW_ASSIGN_OR_RETURN(const Parent source, Parent::Of(dir, from));
   CW_ASSIGN_OR_RETURN(const Parent target, Parent::Of(dir, to));
   if (::renameat2(source.fd(), source.name(), target.fd(), target.name(), flags) != 0) {
-    return ErrnoStatus(errno, fmt::format("{} to {}", FullName(dir, from), to));
+    return ErrnoStatus(errno, fmt::format("rename {} to {}", FullName(dir, from), to));
   }
   return absl::OkStatus();
 }

@@ -69,9 +69,9 @@ class Dir {
   absl::Status SetMode(std::string_view path, mode_t mode) const;
   absl::Status SetOwner(std::string_view path, uid_t uid, gid_t gid) const;
 
-  // Creates a hard link `to` below `to_dir` to the file `from` (linkat(2)). ALREADY_EXISTS if the
-  // name exists. If `from` is a symbolic link, the new name refers to that link: check the type of
-  // the result.
+  // Makes `to`, a new name below `to_dir`, a hard link to the file `from` of this directory
+  // (linkat(2)). ALREADY_EXISTS if `to` exists. If `from` is a symbolic link, `to` becomes a second
+  // name of the symbolic link, not of its target: check the type of `to` afterwards.
   absl::Status LinkTo(std::string_view from, const Dir& to_dir, std::string_view to) const;
 
   // Renames `from` to `to` and replaces `to` if it exists (rename(2)).

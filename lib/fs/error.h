@@ -8,10 +8,11 @@
 namespace cachewarm::fs {
 
 // Converts the error of a system call to a status with the message "<what>: <strerror>". Codes:
-// RESOURCE_EXHAUSTED for a full disk, quota and file size limit; PERMISSION_DENIED for a symbolic
-// link in the path (ELOOP), and for a path out of the directory or to another file system (EXDEV);
-// UNAVAILABLE for an I/O error, which does not prove that stored bytes are wrong;
-// FAILED_PRECONDITION for a system call that the kernel lacks.
+//   RESOURCE_EXHAUSTED     the disk is full, or a quota or the file size limit is exceeded
+//   PERMISSION_DENIED      the path contains a symbolic link (ELOOP), or leads out of the directory
+//                          that it must stay in or to another file system (EXDEV)
+//   UNAVAILABLE            I/O error; not DATA_LOSS, because the stored bytes may be correct
+//   FAILED_PRECONDITION    the kernel lacks the system call
 absl::Status ErrnoStatus(int error, std::string_view what);
 
 }  // namespace cachewarm::fs

@@ -23,9 +23,9 @@ namespace {
 constexpr size_t kReadBytes = 64U << 10U;
 constexpr int kNamesMax = 10'000;
 
-// Returns a temporary name in the directory of `path`. The process id in it separates processes;
-// the number separates writers of one process and files left by a crash. O_EXCL resolves remaining
-// conflicts.
+// Returns a temporary name in the directory of `path`. The name contains the process id, so that
+// processes rarely choose the same name. If the name exists nevertheless, because of another writer
+// or a crash, the caller tries the next `number`.
 std::string TemporaryName(std::string_view path, int number) {
   const size_t slash = path.rfind('/');
   const std::string_view folder =
@@ -38,8 +38,8 @@ std::string_view FolderOf(std::string_view path) {
   return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
 }
 
-// Calls `make` with successive temporary names while it returns ALREADY_EXISTS. Returns the name
-// that it created.
+// Calls `make` with one temporary name after the other until it returns something other than
+// ALREADY_EXISTS. Returns the name for which `make` returned OK.
 template <typename Make>
 absl::StatusOr<std::string> CreateTemporary(std::string_view path, const Make& make) {
   for (int number = 0; number < kNamesMax; ++number) {
@@ -52,8 +52,8 @@ absl::StatusOr<std::string> CreateTemporary(std::string_view path, const Make& m
       return made;
     }
   }
-  return absl::ResourceExhaustedError(
-      fmt::format("{}: too many temporary files beside it; remove .tmp-*", path));
+  return absl::ResourceExhaustedError(fmt::format(
+      "{}: the directory of this file has too many temporary files; remove .tmp-*", path));
 }
 
 absl::Status ReplaceWith(const Dir& dir, const std::string& temporary, std::string_view path,

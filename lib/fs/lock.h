@@ -12,12 +12,12 @@
 
 namespace cachewarm::fs {
 
-// Takes an exclusive flock(2) on an open file, held until all copies of the descriptor are closed
-// or the process ends. Returns false if another descriptor holds the lock.
+// Takes an exclusive flock(2) on an open file. The lock is held until all copies of the descriptor
+// are closed or the process ends. Returns false if another descriptor holds the lock.
 absl::StatusOr<bool> TryLock(const Fd& file);
-// Opens an existing file, takes the same lock and returns the descriptor; nullopt if another
+// Opens an existing file, locks it in the same way and returns its descriptor; nullopt if another
 // descriptor holds the lock. Opens the file for writing if permitted, because NFS grants exclusive
-// locks only on such files.
+// locks only on files that are open for writing.
 absl::StatusOr<std::optional<Fd>> TryLock(const Dir& dir, std::string_view path);
 
 // Arguments of Lock(), which opens or creates `path` and waits for its lock. Errors: CANCELLED

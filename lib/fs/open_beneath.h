@@ -17,8 +17,8 @@ namespace cachewarm::fs {
 // Calls openat2(2) below `dir` with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS.
 absl::StatusOr<Fd> OpenBeneath(const Dir& dir, const std::string& path, int flags, mode_t mode = 0);
 
-// Opens the parent directory of a path for the *at() system calls, whose arguments are fd() and
-// name(), the last part of the path. `dir` must outlive the Parent.
+// The parent directory of a path, opened for the *at() system calls: pass them fd() and name().
+// name() is the last part of the path. `dir` must outlive the Parent.
 class Parent {
  public:
   static absl::StatusOr<Parent> Of(const Dir& dir, std::string_view path);

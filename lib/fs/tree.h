@@ -31,8 +31,9 @@ absl::Status Walk(const Dir& dir, std::string_view path, const WalkLimits& limit
                   const std::function<WalkNext(const WalkEntry&)>& visit);
 
 // Removes `path` and everything below it, without following links. OK if it does not exist. Makes
-// read-only directories writable first. RESOURCE_EXHAUSTED above `limits`, and FAILED_PRECONDITION
-// at a mounted file system; in both cases a part of the tree has been removed already.
+// read-only directories writable first. RESOURCE_EXHAUSTED if the tree exceeds `limits`,
+// FAILED_PRECONDITION if another file system is mounted in it. In both cases a part of the tree may
+// have been removed already.
 absl::Status RemoveTree(const Dir& dir, std::string_view path, const WalkLimits& limits = {});
 
 struct TreeUsage {

@@ -43,7 +43,7 @@ std::vector<Cut> CutTar(const std::vector<int64_t>& member_bytes, int64_t frame_
 
 OrderedCuts CutWithMates(const std::vector<int64_t>& member_bytes,
                          const std::vector<size_t>& frame_mate, int64_t frame_bytes) {
-  // A unit is a member together with the members that must be in the same frame.
+  // A unit is a group: a member together with the members that must be in the same frame.
   std::vector<std::vector<size_t>> units;
   std::vector<int64_t> unit_bytes;
   std::vector<size_t> unit_of(member_bytes.size());

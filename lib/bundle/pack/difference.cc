@@ -13,15 +13,16 @@
 namespace cachewarm::bundle {
 namespace {
 
-// If the base has this many layers, the bundle is packed whole. Otherwise removed files would
-// accumulate in old layers, and each layer adds one request to a fetch.
+// If the base has this many layers, the bundle is packed whole. With ever more layers, removed
+// files would accumulate in the old ones, and each layer adds one request to a fetch.
 constexpr size_t kLayersBeforeRepack = 8;
 
 bool MayBeUnchanged(const Entry& a, const Entry& b) {
   return a.bytes == b.bytes && a.kind == b.kind && a.mtime_ns == b.mtime_ns;
 }
 
-// Sets kept[i] to null, for i in [first, last), if the content of file i differs from that entry.
+// Sets kept[i] to null, for i in [first, last), if the content of file i differs from that
+// of the entry kept[i].
 absl::Status Compare(const PackTree& tree, size_t first, size_t last,
                      std::vector<const Entry*>& kept) {
   for (size_t i = first; i < last; ++i) {

@@ -28,7 +28,8 @@ auto Shape(const Entry& entry) {
   return std::pair(entry.bytes, entry.mtime_ns);
 }
 
-// Returns the files that share size and mtime with another file, in the order of the tree.
+// Returns the files that share size and mtime with another file, in the order of the tree. Ignores
+// files of less than kDuplicateBytesMin and of more than `bytes_max` bytes.
 std::vector<size_t> FindCandidates(const PackTree& tree, int64_t bytes_max) {
   std::vector<size_t> files(tree.entries.size());
   std::iota(files.begin(), files.end(), size_t{0});

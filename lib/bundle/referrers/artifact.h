@@ -26,9 +26,9 @@ struct Artifact {
 
 absl::StatusOr<std::string> WriteArtifact(const Artifact& artifact);
 
-// Parses a manifest that refers to another one. Its type is "artifactType", or the config's media
-// type if that field is missing. INVALID_ARGUMENT, naming the field, if the text is not an OCI
-// image manifest, lacks a subject or has more than kLayersMax layers.
+// Parses a manifest that refers to another one. Artifact::type is the field "artifactType", or the
+// config's media type if that field is missing. INVALID_ARGUMENT, naming the field, if the text is
+// not an OCI image manifest, lacks a subject or has more than kLayersMax layers.
 absl::StatusOr<Artifact> ParseArtifact(std::string_view text);
 
 }  // namespace cachewarm::bundle

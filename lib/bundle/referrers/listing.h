@@ -22,8 +22,9 @@ inline constexpr size_t kReferrersMax = 10'000;
 absl::StatusOr<std::vector<Descriptor>> ParseListing(std::string_view text,
                                                      std::string_view artifact_type);
 
-// Returns the list `text` with `referrer` appended, or unchanged if the list already contains it.
-// If `text` is empty, returns a new list. RESOURCE_EXHAUSTED if the list is full.
+// Returns the list `text` with an item for `referrer` at the end, which has the type and the
+// annotations of `artifact`. Returns `text` unchanged if the list already contains `referrer`. If
+// `text` is empty, returns a new list. RESOURCE_EXHAUSTED if the list is full.
 absl::StatusOr<std::string> AddToListing(std::string_view text, const Descriptor& referrer,
                                          const Artifact& artifact);
 

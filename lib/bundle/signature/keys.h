@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 
 // Reads keys: ECDSA on the curve P-256, used with SHA-256. Public keys may come from `cosign
-// generate-key-pair` or `openssl`; private keys from `openssl`, because cosign encrypts its own in
-// a format that is not supported here. Ed25519 keys are rejected: cosign 3.1 signs with them, but
-// does not verify these signatures.
+// generate-key-pair` or `openssl`. Private keys must come from `openssl`: cosign encrypts its
+// private keys in a format that is not supported here. Ed25519 keys are rejected: cosign 3.1 signs
+// with them, but does not verify these signatures.
 namespace cachewarm::bundle {
 
 // Thread-safe; copies share the key.

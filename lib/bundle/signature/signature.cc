@@ -57,7 +57,8 @@ absl::Status CheckOne(const std::string& bundle_text, const Digest& digest,
     return key.HasSigned(message, envelope.signature);
   });
   if (!good) {
-    return absl::InvalidArgumentError("it was made with another key or changed afterwards");
+    return absl::InvalidArgumentError(
+        "the signature was made with another key or changed afterwards");
   }
   return CheckStatement(envelope, digest);
 }
@@ -65,12 +66,12 @@ absl::Status CheckOne(const std::string& bundle_text, const Digest& digest,
 std::string Problem(const Digest& digest, size_t signatures, const absl::Status& last) {
   if (signatures == 0) {
     return fmt::format(
-        "bundle {} has no signature; sign it with cachewarm sign or cosign sign --key",
+        "bundle {} has no signature; sign the bundle with cachewarm sign or cosign sign --key",
         digest.Short());
   }
   return fmt::format(
       "bundle {} is not signed by the expected key (signatures: {}, checked: {}; "
-      "fault of the last one: {}); sign it with cachewarm sign or cosign sign --key",
+      "fault of the last one: {}); sign the bundle with cachewarm sign or cosign sign --key",
       digest.Short(), signatures, std::min(signatures, kSignaturesMax), Message(last));
 }
 

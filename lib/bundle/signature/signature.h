@@ -34,8 +34,9 @@ absl::StatusOr<SignatureCheck> CheckSignature(const RepositoryRef& ref, const Di
 absl::StatusOr<bool> Sign(const RepositoryRef& ref, const Digest& digest, const PrivateKey& key,
                           std::stop_token stop);
 
-// Copies all signatures of `digest` that `to` lacks, regardless of their keys. Returns the number
-// of copied signatures.
+// Copies the signatures of `digest` that `to` lacks, regardless of their keys. Considers the first
+// kSignaturesMax signatures of `from` and skips malformed ones. Returns the number of copied
+// signatures.
 absl::StatusOr<int> CopySignatures(const RepositoryRef& from, const RepositoryRef& to,
                                    const Digest& digest, std::stop_token stop);
 

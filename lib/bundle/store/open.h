@@ -46,14 +46,15 @@ struct StoreOptions {
   // Registries from which blobs and manifests are read first, in this order (MirroredStore). They
   // use the same certificate authorities as the store, and auth_file may hold their credentials.
   std::vector<std::string> mirrors;
-  int connections_max = 0;  // concurrent reads, and concurrent writes, per registry; 0: no limit
-  int64_t bytes_per_second = 0;  // total rate of blob downloads; 0: no limit
+  // Maximum of concurrent reads, and of concurrent writes, for each registry; 0: no limit.
+  int connections_max = 0;
+  int64_t bytes_per_second = 0;  // rate of all blob downloads together; 0: no limit
   http::ProxyOptions proxy;      // for registries, token servers and targets of redirects
 };
 
 // Opens the store of `options.url`. Does not connect to it: call Ping() to check that it can be
-// reached. `clock` must outlive the store. INVALID_ARGUMENT if a URL is malformed, or if a
-// directory has mirrors.
+// reached. `clock` must outlive the store. INVALID_ARGUMENT if a URL is malformed, or if mirrors
+// are given for a directory (layout://).
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const StoreOptions& options, const Clock& clock);
 
 }  // namespace cachewarm::bundle

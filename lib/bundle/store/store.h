@@ -42,8 +42,9 @@ struct BlobRange {
 // cancelled may have taken effect.
 //
 // Retries: every method is idempotent, because equal content has an equal name. It may therefore be
-// called again after any error, but only UNAVAILABLE is transient. The stores that OpenStore()
-// returns already retry such a call a few times with backoff, except Ping().
+// called again after any error, but this helps only after UNAVAILABLE, the one transient error. The
+// stores that OpenStore() returns already retry such a call a few times with backoff, except
+// Ping().
 //
 // Errors of every method, in addition to those documented at the method:
 //   INVALID_ARGUMENT                      the repository, the tag or the manifest is malformed
@@ -120,9 +121,10 @@ class Store {
   virtual absl::Status Ping(std::stop_token stop) = 0;
 };
 
-// Checks the name of a repository: path parts of [a-z0-9], with single separators ".", "_", "__" or
-// dashes between them, at most 255 bytes (OCI distribution-spec 1.1 "Pulling manifests").
-// INVALID_ARGUMENT if it is malformed.
+// Checks the name of a repository: parts separated by "/", at most 255 bytes in all (OCI
+// distribution-spec 1.1 "Pulling manifests"). A part consists of runs of [a-z0-9], with one
+// separator between two runs: ".", "_", "__" or any number of dashes. INVALID_ARGUMENT if the name
+// is malformed.
 absl::Status CheckRepository(std::string_view repository);
 // Checks a tag against [A-Za-z0-9_][A-Za-z0-9._-]{0,127} (same section). INVALID_ARGUMENT if it
 // does not match.

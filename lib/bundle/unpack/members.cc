@@ -71,7 +71,8 @@ absl::Status MemberStream::Handle(const RawFrame& frame, FileMaker& maker) {
       return HandleRest(frame, *std::move(open), maker);
     }
     if (frame.index < newest_) {
-      // Skip the frame: it may begin inside a file that the bundle no longer has.
+      // Skip the frame instead of parsing it: it may begin inside a file that the bundle no longer
+      // has.
       return absl::OkStatus();
     }
   }

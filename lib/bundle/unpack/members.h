@@ -24,18 +24,18 @@ namespace cachewarm::bundle {
 
 struct MemberChecks {
   Limits limits;
-  // Compares the sha256 of every file with the entry list. Files of older layers are always
-  // compared, because list and older layers may have different writers.
+  // Compares the sha256 of every file with the entry list. If false, compares only the files of
+  // older layers: the entry list and an older layer may have different writers.
   bool contents = true;
 };
 
-// Parses decompressed frames, checks every tar member and writes the files. The files that begin in
-// a frame must be those that the entry list has for that frame, in the same order, with the same
-// size and mtime, and with the same sha256 if `checks` requires it. A hard link must refer to an
-// earlier file of the same frame; the content of that file is copied. Apart from listed files, the
-// newest layer may contain only parent directories of listed files, and whiteouts (OCI image-spec
-// 1.1, layer.md). Older layers may also contain files that the bundle no longer has; they are
-// skipped.
+// Parses decompressed frames, checks every tar member and writes the files. Rules:
+//   - The files that the entry list has for a frame must begin in that frame, in the order of the
+//     list, with the listed size and mtime, and with the listed sha256 if `checks` requires it.
+//   - A hard link must refer to an earlier file of the same frame, whose content is then copied.
+//   - Besides listed files, the newest layer may contain only parent directories of listed files
+//     and, if there are older layers, empty whiteouts (OCI image-spec 1.1, layer.md).
+//   - Older layers may also contain files that the bundle no longer has. These are skipped.
 //
 // INVALID_ARGUMENT if policy.h or the entry list does not allow a member, DATA_LOSS if content does
 // not match its digest. Thread-safe: frames are handled concurrently, but the parts of a file that
@@ -91,7 +91,7 @@ class MemberStream {
   std::atomic<size_t> whole_files_ = 0;
 
   mutable std::mutex mutex_;
-  std::map<int64_t, NewFile> open_;  // incomplete files, by the index of their last frame so far
+  std::map<int64_t, NewFile> open_;  // incomplete files, by the frame of their latest part
 };
 
 }  // namespace cachewarm::bundle

@@ -15,9 +15,9 @@ namespace cachewarm::bundle {
 using PresentEntries = std::vector<bool>;
 
 // Returns the frames to transfer: all that may hold a part of a file that is not present. The
-// result has indices across all layers. If no file of the newest layer is present, all frames of
-// that layer are included, so that unlisted content in it is detected. Frames of older layers with
-// only obsolete files are omitted.
+// result has indices across all layers. If no file of the newest layer is present, includes all
+// frames of that layer, so that unlisted content in it is detected. Omits the frames of older
+// layers that hold only obsolete files.
 std::vector<int64_t> NeededFrames(const Config& config, const PresentEntries& present);
 
 // A range of contiguous frames in one layer.

@@ -42,15 +42,16 @@ absl::Status WriteFile(const Entry& entry, std::string_view content, FileMaker& 
 // between the calls.
 class NewFile {
  public:
-  // `entry` must outlive the NewFile. If `checked`, End() compares the sha256 of the content.
+  // `entry` must outlive the NewFile. If `checked`, End() compares the sha256 of the content with
+  // that of the entry.
   static absl::StatusOr<NewFile> Begin(const Entry& entry, bool checked, FileMaker& maker);
 
   const Entry& entry() const { return *entry_; }
   int64_t left_bytes() const { return left_bytes_; }
   // Appends `content`. INVALID_ARGUMENT if the file becomes longer than the size of the entry.
   absl::Status Write(std::string_view content);
-  // Sets the mtime and closes the file. Call when left_bytes() is 0. DATA_LOSS if the sha256
-  // differs.
+  // Sets the mtime and closes the file. Call when left_bytes() is 0. DATA_LOSS if the compared
+  // sha256 differs.
   absl::Status End(FileMaker& maker);
 
  private:

@@ -50,7 +50,9 @@ absl::StatusOr<fs::Fd> TreeFiles::Make(const Entry& entry) {
   CW_ASSIGN_OR_RETURN(const fs::FileStat found, directory->Stat(split.name));
   if (found.type != fs::FileType::kFile) {
     return absl::AlreadyExistsError(
-        fmt::format("\"{}\" is a directory in another bundle of this tree", entry.path));
+        fmt::format("\"{}\" is a file in this bundle, but a directory in another bundle of this "
+                    "tree",
+                    entry.path));
   }
   return fs::Fd();
 }

@@ -25,9 +25,9 @@ struct FreeReader {
   void operator()(archive* reader) const { archive_read_free(reader); }
 };
 
-// Keeps only the header of a member. The member is closed without content, so that libarchive then
-// also writes padding and the end of the archive, which are dropped. (archive_write_fail would
-// prevent these bytes, but leaks the member's sparse map.)
+// Collects the header of a member, and drops what libarchive writes after it: when the archive is
+// freed without the member's content, libarchive adds padding and the end of the archive.
+// (archive_write_fail would prevent these bytes, but leaks the member's sparse map.)
 struct HeaderText {
   std::string text;
   bool whole = false;  // `text` is complete: drop all further bytes

@@ -25,11 +25,13 @@ struct IndexItem {
 absl::StatusOr<std::vector<IndexItem>> ParseIndex(std::string_view text);
 absl::StatusOr<std::string> WriteIndex(const std::vector<IndexItem>& items);
 
-// Returns `items` with `added` at the end. Moves the tag of `added` to it from any other item.
-// Replaces an older item of the same manifest, unless that item has a different tag; if `added` has
-// no tag, it takes over the tag of the replaced item. If more than `items_max` items have the
-// artifact type of `added`, drops the oldest of them that have no tag: their manifests stay
-// readable by digest, but referrers among them are no longer listed.
+// Returns `items` with `added` at the end:
+//   - If an item of `items` has the tag of `added`, that item loses the tag.
+//   - An older item of the same manifest is removed, unless it has a different tag. If `added` has
+//     no tag, it takes over the tag of the removed item.
+//   - If more than `items_max` items then have the artifact type of `added`, the oldest of these
+//     that have no tag are dropped. Their manifests stay readable by digest, but Referrers() no
+//     longer lists them.
 std::vector<IndexItem> AddToIndex(std::vector<IndexItem> items, const IndexItem& added,
                                   size_t items_max = 1000);
 

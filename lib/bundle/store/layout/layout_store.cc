@@ -50,8 +50,8 @@ absl::StatusOr<std::vector<IndexItem>> ReadIndex(const fs::Dir& repository) {
   return items;
 }
 
-// Fails if a blob that a manifest names is missing. Called before a manifest is written, so that
-// readers never find a manifest whose blobs are missing.
+// Fails if a blob that a manifest names is missing or has another size. Called before the manifest
+// is written, so that readers never find a manifest whose blobs are missing.
 absl::Status CheckBlobs(const fs::Dir& repository, std::vector<Descriptor> blobs,
                         const Descriptor& config) {
   blobs.push_back(config);
@@ -59,7 +59,7 @@ absl::Status CheckBlobs(const fs::Dir& repository, std::vector<Descriptor> blobs
     const auto found = repository.Stat(BlobPath(blob.digest));
     if (!found.ok() || found->bytes != blob.bytes) {
       return absl::FailedPreconditionError(
-          fmt::format("the manifest names blob {} of {} bytes, but the store lacks it",
+          fmt::format("the manifest names blob {} of {} bytes, but the store has no such blob",
                       blob.digest.Short(), blob.bytes));
     }
   }

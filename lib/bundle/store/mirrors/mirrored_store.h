@@ -18,17 +18,18 @@
 
 namespace cachewarm::bundle {
 
-// Reads content that is named by a digest, blobs and manifests, from mirrors first. Tags, writes
-// and HasBlob() use the origin only, because a mirror may be outdated. Thread-safe.
+// Reads blobs and manifests, which are named by their digest, from mirrors first. Tags, writes and
+// HasBlob() use the origin only, because a mirror may be outdated. Referrers() asks the mirrors
+// only if the origin fails. Thread-safe.
 //
 // Tries the mirrors in order, then the origin. A mirror that fails is skipped for 30 s, and for up
 // to 10 min while it keeps failing. NOT_FOUND does not count as a failure. Bytes that a mirror
 // delivered before it failed are kept: the next mirror continues after them.
 //
 // Mirrors are not trusted. ReadBlob() does not verify blobs, so the caller detects wrong bytes:
-//   - While it reads: if the sink returns DATA_LOSS, the mirror counts as failed at once.
-//   - Later: the caller then reads the range again. A read of a range that mirrors delivered in the
-//     last 10 min uses only the origin.
+//   - During the read: the sink returns DATA_LOSS, and the mirror counts as failed at once.
+//   - After the read: the caller reads the range again, and this second read uses only the origin.
+//     For that purpose, the ranges that mirrors delivered are remembered for 10 min.
 class MirroredStore : public ForwardingStore {
  public:
   // `clock` must outlive this object.

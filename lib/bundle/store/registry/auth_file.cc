@@ -19,8 +19,8 @@ using codec::Json;
 using codec::Reader;
 
 constexpr int64_t kFileBytesMax = 1 << 20;
-// The password of Google's user "_json_key_base64" is a whole key file, twice base64-encoded: over
-// 4 KiB.
+// The password of Google's user "_json_key_base64" is a whole key file, twice base64-encoded. This
+// is more than the 4 KiB that Reader accepts by default.
 constexpr size_t kSecretBytesMax = 64U << 10U;
 
 // Returns the host in a key of "auths", which may have the form of a URL

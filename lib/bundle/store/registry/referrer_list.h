@@ -33,9 +33,9 @@ class ReferrerList {
   absl::StatusOr<std::vector<Descriptor>> Read(const Digest& subject,
                                                const std::string& artifact_type,
                                                std::stop_token stop);
-  // Makes the registry list `referrer`, whose manifest is stored already. A registry with the
-  // referrers API does so by itself; in any other, adds `referrer` to the list under the tag.
-  // UNAVAILABLE if concurrent writers keep changing that list.
+  // Ensures that `referrer`, whose manifest is stored already, is in the list of referrers. A
+  // registry with the referrers API adds it by itself; for any other registry, changes the list
+  // under the tag. UNAVAILABLE if concurrent writers keep changing that list.
   absl::Status Add(const Descriptor& referrer, const Artifact& artifact, std::stop_token stop);
 
  private:

@@ -197,9 +197,9 @@ absl::StatusOr<http::Response> RegistryStore::SendManifest(const http::Request& 
                                                            std::stop_token stop) {
   for (int attempt = 0;; ++attempt) {
     auto response = session_.Send(request, scope, stop);
-    // Repeat the request: distribution 2.8 returns this error while another writer commits one of
-    // the blobs, because the blob's link file is empty for a moment. The digests are not the cause:
-    // ParseManifest() has checked that they are well-formed.
+    // Repeat the request after DIGEST_INVALID: distribution 2.8 returns this error while another
+    // writer commits one of the blobs, because the blob's link file is empty for a moment. The
+    // digests are not the cause: the caller's parser has checked that they are well-formed.
     const bool raced = response.ok() && response->status == kBadRequest &&
                        response->body.find("DIGEST_INVALID") != std::string::npos;
     if (!raced || attempt == kRaceRetries) {

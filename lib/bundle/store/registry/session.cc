@@ -128,8 +128,9 @@ absl::StatusOr<http::Response> Session::Send(http::Request request, const std::s
                                              std::stop_token stop) {
   for (RetryBudget budget = NewRetryBudget();;) {
     auto response = SendOnce(request, scope, stop);
-    // If the registry is overloaded, SendOnce() returns a response (429 or 503); if the token
-    // server is, it returns an error. Handle both as one status.
+    // If the registry is overloaded, SendOnce() returns a response (429 or 503). If the token
+    // server is overloaded, SendOnce() returns an error. Convert both to a status, in which a
+    // Retry-After shows the overload.
     const absl::Status status =
         response.ok() ? RegistryStatus(*response, request.url) : response.status();
     if (!RetryAfterOf(status).has_value()) {

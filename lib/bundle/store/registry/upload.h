@@ -27,9 +27,8 @@ struct UploadTarget {
 // Resumes a PATCH or PUT that fails (broken connection, 5xx, 416, 429): asks the registry how many
 // bytes it has and sends the rest of the chunk. The number of attempts without progress is limited.
 // UNAVAILABLE if the registry has lost earlier chunks or has discarded the upload: the caller must
-// then send the whole blob again. (In distribution 2.8 the location of an upload contains a signed
-// offset, and other offsets are rejected: a request can be resumed only if none of its bytes
-// arrived.)
+// then send the whole blob again. (distribution 2.8 accepts only the offset that is signed in the
+// location of the upload, so a request can be resumed there only if none of its bytes arrived.)
 //
 // Destroying an upload without Commit() deletes it in the registry (best effort, 1 s).
 class RegistryUpload : public BlobUpload {
