@@ -71,8 +71,8 @@ Refusal Conflict(const PlanContext& context) {
 Refusal NoLabels(const PlanContext& context) {
   return InjectionLabels(context).empty()
              ? Refuse(reason::kInvalidSpec,
-                      "neither spec.selector nor the pod template has labels that identify the "
-                      "pods; add a label to spec.template.metadata.labels")
+                      "neither the selector nor the pod template of the workload has labels that "
+                      "identify its pods; add a label to metadata.labels of the pod template")
              : std::nullopt;
 }
 

@@ -61,9 +61,9 @@ bool HasIndex(const api::Pod& pod) {
 }
 
 // Adds the ranks that run to completion. Only pods with an index count as ranks. Pods without one
-// may be workers of a queue: these are interchangeable, and new ones appear all the time, so the
-// capture would never end. Skips pods that started after the builder's first start ended, because
-// they belong to a later run.
+// may be workers of a queue, which are interchangeable and are replaced all the time: there is no
+// fixed set of them to capture. Skips pods that started after the builder's first start ended,
+// because they belong to a later run.
 void AddIndexedRanks(const PlanContext& context, const BuilderStatus& builder,
                      std::vector<const PodView*>& out) {
   const WallTime end = EndOfBuilder(context, builder);

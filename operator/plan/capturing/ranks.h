@@ -20,7 +20,7 @@ std::vector<const PodView*> RanksLeft(const PlanContext& context,
 // in progress. Until the builder is captured, the first starts of all its ranks must have ended,
 // too, and the result is the latest end. The reason: often only the leader of a group has a
 // readiness probe, which reports for the whole group. If another pod of the group is the builder,
-// it would otherwise count as ready too early.
+// that pod would otherwise count as ready too early.
 WallTime ReadyInGroup(const PlanContext& context, const PodView& pod,
                       const api::BuilderStatus& builder);
 

@@ -17,7 +17,7 @@ namespace cachewarm::plan {
 // The cold median is the median of cold starts; if there were none, of builders' starts. The
 // compile span is the longest compile time measured in a builder or cold pod with the sample's key;
 // if there is none, the compile time recorded in the bundle. If there is no cold median, or the
-// start of `sample` was not measured, hit to inert also give −hold.
+// start of `sample` was not measured, the result is −hold (of a builder: 0).
 double NetSavedSeconds(const api::WarmupStatus& status, const api::StartSample& sample);
 
 // Selects measured starts: those with `key`; if there are none, those with `gpu_type`.

@@ -22,7 +22,7 @@ namespace {
 
 // Mode Hold: pods are released once there are this many warm nodes for each node that is warming.
 constexpr size_t kWarmPerWarming = 10;
-constexpr size_t kExcludedHostnamesMax = 200'000;  // limit of the sum over all releases of a plan
+constexpr size_t kExcludedHostnamesMax = 200'000;  // limit for all releases of one plan together
 
 struct ReleaseDecision {
   std::string_view reason;
