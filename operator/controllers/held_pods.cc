@@ -25,8 +25,8 @@ constexpr Duration kGrace{1500};
 // release the pod within 5 s of its deadline.
 constexpr Duration kStandbyGrace{3000};
 // Time from the creation of a held pod until the store has certainly received the warmup and the
-// inject label that caused the hold. Before that, a missing warmup or label does not mean that
-// holding is disabled.
+// inject label that caused the hold. Before that, the pod is not released for a missing warmup or
+// label, because the store may only be late.
 constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
 constexpr Duration kSweepTimeout{5'000};

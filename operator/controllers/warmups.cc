@@ -153,8 +153,8 @@ absl::StatusOr<kube::Outcome> Warmups::CleanUp(const kube::ObjectName& name,
   const bool is_gone = live_uid.empty();
   if (is_gone) {
     deps_.metrics.Forget(name.ns, name.name);
-    // Execute a plan in any case: pods may be held for the deleted warmup even if no NodeCache
-    // lists it.
+    // Execute a plan even if no NodeCache lists the deleted warmup, because pods may still be held
+    // for the warmup.
     if (uids.empty()) {
       uids.emplace_back();
     }

@@ -16,10 +16,10 @@ namespace cachewarm::observe {
 // availability. A field with an unexpected type counts as absent.
 //
 // If a warmup selects pods by labels (spec.selector or a KServe service), combines the constraints
-// of all workloads whose template has these labels (owners.h). The strictest value applies to every
-// pod: if one workload forbids holding pods, no pod is held, and surplus pods of one workload do
-// not offset missing pods of another. The result covers all pods because the warmup has a single
-// flag that adds the gate to new pods. Too strict is safe: a pod that is not held only starts cold.
+// of all workloads whose template has these labels (owners.h). One result applies to all these
+// pods, because the warmup has a single flag that adds the gate to new pods. The strictest value
+// counts: if one workload forbids holding pods, no pod is held, and surplus pods of one workload do
+// not offset missing pods of another. Too strict is safe: a pod that is not held only starts cold.
 //
 // A PodDisruptionBudget applies if its selector matches the labels of the template or, without a
 // template, the labels that identify the workload's pods. If the budget also covers pods of other

@@ -25,8 +25,9 @@ struct Shape {
   // PodTemplateSpec inside the workload's object. Null if it has none; then the template is derived
   // from a running pod.
   const codec::Json* pod_template = nullptr;
-  // Name of the Deployment whose template a Rollout uses (spec.workloadRef); selector and
-  // pod_template are then the Deployment's.
+  // Name of the Deployment whose template a Rollout uses (spec.workloadRef); empty: none. If set,
+  // the caller must read the pod template, and the selector if it is empty here, from the
+  // Deployment.
   std::string borrows_from;
 };
 
