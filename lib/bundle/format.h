@@ -67,10 +67,10 @@ struct Entry {
 // One zstd frame of a layer. Each frame is verified and decompressed independently. It holds either
 // whole tar members or a part of one member that is larger than a frame.
 struct Frame {
-  int64_t offset = 0;  // in the layer blob
-  int64_t bytes = 0;   // compressed size
-  int64_t raw_bytes = 0;
-  Digest digest;  // of the compressed bytes
+  int64_t offset = 0;     // in the layer blob
+  int64_t bytes = 0;      // compressed size
+  int64_t raw_bytes = 0;  // uncompressed size
+  Digest digest;          // of the compressed bytes
 
   friend bool operator==(const Frame&, const Frame&) = default;
 };

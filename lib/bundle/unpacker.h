@@ -26,8 +26,8 @@ struct UnpackOptions {
   // Returns the mode of a file; unset: 0444. Called concurrently.
   std::function<mode_t(const Entry& entry)> mode_of;
   mode_t directory_mode = 0777;
-  // Called concurrently, after a file was written and before it is closed. `entry` is an element of
-  // Config::entries. May be empty.
+  // Called concurrently, for each file after it was written and before it is closed. `entry` is an
+  // element of Config::entries. Unset: nothing is called.
   std::function<absl::Status(const Entry& entry, const fs::Fd& file)> on_file;
   // By index in Config::entries: true for a file that `staging` already holds and that is therefore
   // not read. Empty: `staging` holds none of the files.

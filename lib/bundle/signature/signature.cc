@@ -71,7 +71,8 @@ std::string Problem(const Digest& digest, size_t signatures, const absl::Status&
   }
   return fmt::format(
       "bundle {} is not signed by the expected key (signatures: {}, checked: {}; "
-      "fault of the last one: {}); sign the bundle with cachewarm sign or cosign sign --key",
+      "fault of the last checked one: {}); sign the bundle with cachewarm sign or cosign sign "
+      "--key",
       digest.Short(), signatures, std::min(signatures, kSignaturesMax), Message(last));
 }
 

@@ -22,8 +22,8 @@ class Flusher {
   // Waits for a running sync.
   ~Flusher();
 
-  // Counts bytes that were written, and starts a sync if enough were written since the last one.
-  // Never blocks on I/O.
+  // Counts bytes that were written, and starts a sync if enough were written since the last sync
+  // began. Never blocks on I/O.
   void RecordWritten(int64_t bytes);
   // Waits for a running sync and returns the first error of all syncs so far, because a later
   // syncfs may not report it again. Call once, after the last RecordWritten().

@@ -78,8 +78,8 @@ void RemoveAbandoned(const fs::Dir& repository) {
   }).IgnoreError();
 }
 
-// Locks a file that was just created. False if another process has removed it in the meantime
-// (RemoveAbandoned()).
+// Locks a file that was just created. False if RemoveAbandoned() of another process has locked or
+// removed the file in the meantime.
 absl::StatusOr<bool> LockNew(const fs::Dir& repository, const std::string& name,
                              const fs::Fd& file) {
   CW_ASSIGN_OR_RETURN(const bool locked, fs::TryLock(file));

@@ -94,7 +94,7 @@ absl::StatusOr<std::optional<BasicCredentials>> FindCredentials(std::string_view
   if (reader.Has("credsStore") || (helpers != nullptr && MemberOf(*helpers, host) != nullptr)) {
     return absl::InvalidArgumentError(
         fmt::format("the credentials for {} are kept by a credential helper, which cachewarm does "
-                    "not run; write them to \"auths\" of a separate file",
+                    "not run; write them to \"auths\" of a separate file and use that file",
                     host));
   }
   return std::nullopt;

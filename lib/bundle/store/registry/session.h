@@ -44,8 +44,8 @@ class Session {
   // Sends `request`, whose URL is below the origin or was named by the origin. Returns the
   // response, which may have any status, for example 401 if the registry refuses the credentials.
   // `scope` is the access that a token must grant ("repository:team/llama:pull"). While the
-  // registry is overloaded (429, or 503 with Retry-After), waits and repeats the request; when the
-  // attempts are used up, returns the last response. Only for idempotent requests.
+  // registry is overloaded (429, or 503 with Retry-After), waits and repeats the request. Returns
+  // the last response when all attempts have been made. Only for idempotent requests.
   absl::StatusOr<http::Response> Send(http::Request request, const std::string& scope,
                                       std::stop_token stop);
   // As Send(), but does not repeat the request when the registry is overloaded. The body of
