@@ -40,8 +40,8 @@ struct ReportInput {
 // counts as active only if it is in the active generation of every run-as. Pure.
 std::vector<api::NodeWarmup> ReportWarmups(const ReportInput& input);
 
-// Returns true if anything except the heartbeat differs. Disk sizes count only if they differ by
-// more than a twentieth.
+// Returns true if anything except the heartbeat differs. Used and free bytes of the disk count only
+// if they differ by more than a twentieth.
 bool HasStatusChanged(const api::NodeCacheStatus& before, const api::NodeCacheStatus& after);
 
 }  // namespace cachewarm::agent

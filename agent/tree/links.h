@@ -20,8 +20,8 @@ struct PrepareOptions {
   std::vector<std::string> folders;
   WallTime now{};  // time of the activation, for the journal
   int renew = 0;   // value of the counter `renew` in the spec
-  // Called before a link leads to `generation`; `fresh` is true if no link ever led to it. May be
-  // empty.
+  // Called before the link of the mount is flipped to `generation`; `fresh` is true if the link
+  // never led there before. May be empty.
   std::function<void(const std::string& generation, bool fresh)> before_flip;
 };
 

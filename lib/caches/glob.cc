@@ -62,8 +62,8 @@ bool ComponentMatches(std::string_view pattern, std::string_view text) {
 bool GlobMatches(std::string_view pattern, std::string_view path) {
   Cursor want(pattern);
   Cursor have(path);
-  // For backtracking: `star` is the pattern after the last "**"; `resume` is the end of the path
-  // components that this "**" matches so far.
+  // For backtracking: `star` is the pattern after the last "**"; `resume` is the rest of the path
+  // after the components that this "**" matches so far.
   std::optional<Cursor> star;
   Cursor resume = have;
   while (!have.ended()) {

@@ -178,8 +178,9 @@ void Scrub::RecordDamage(const Ended& ended, const Scrubbed& scrubbed, History& 
                       {"err", failure.message}});
 }
 
-// Writes the damage records that are not on disk yet. Until its record is written, a damaged tree
-// stays in use: without the record a restarted agent would activate it again.
+// Writes the damage records that are not on disk yet. A damaged tree stays in use until its record
+// is on disk: without the record, a restarted agent would not know of the damage and would activate
+// the tree again.
 void Scrub::WritePending() {
   std::erase_if(to_write_, [&](const auto& each) {
     const absl::Status written = WriteDamagedTree(context_.root, each.first, each.second);

@@ -48,10 +48,10 @@ struct Scrubbed {
 // checked in the next pass.
 //
 // Writes the stamps of files with the right content to the entry records, and the progress to the
-// scrub record. If stopped, also writes them and returns CANCELLED, after reading at most one more
-// buffer. The agent's own reads are not recorded as evidence. A file that cannot be read is damage,
-// not an error. Other errors are those of reading and writing the records. Memory: the entry
-// records and 256 KiB.
+// scrub record. If stopped, reads at most one more buffer, still writes both records, and returns
+// CANCELLED. The agent's own reads are not recorded as evidence. A file that cannot be read is
+// damage, not an error. Other errors are those of reading and writing the records. Memory: the
+// entry records and 256 KiB.
 absl::StatusOr<Scrubbed> ScrubTree(const ScrubJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent
