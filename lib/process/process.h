@@ -42,10 +42,10 @@ inline constexpr std::chrono::milliseconds kStopWithin{1800};
 // Returns the time limit. RunUntilSignal() calls it once, when the signal arrives. A program that
 // drains a server returns kStopWithin plus the delay of the drain.
 using StopLimit = std::function<std::chrono::milliseconds()>;
-// Runs `work` on its own thread and returns its status. The first of `signals` (from
-// BlockSignals()) requests a stop of `work`. If `work` does not return within the time limit, the
-// process exits with success, by default within 2 s of the signal. Such an exit is safe: every
-// program tolerates being killed at any instruction.
+// Runs `work` on its own thread and returns its status. When one of `signals` (from BlockSignals())
+// arrives, requests a stop of `work`. If `work` does not return within the time limit, the process
+// exits with success, by default within 2 s of the signal. Such an exit is safe: every program
+// tolerates being killed at any instruction.
 absl::Status RunUntilSignal(
     const sigset_t& signals, Log& log, const std::function<absl::Status(std::stop_token)>& work,
     const StopLimit& limit = [] { return kStopWithin; });

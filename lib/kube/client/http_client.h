@@ -24,8 +24,8 @@ struct RequestReport {
 struct HttpClientOptions {
   ClusterConfig config;
   Duration unary_timeout{15'000};  // Do() fails if no byte arrives for this long
-  // A watch ends if no byte arrives for this long. Servers send bookmarks about once a minute, but
-  // do not guarantee them.
+  // A watch ends if no byte arrives for this long. This can happen without a fault: servers send
+  // bookmarks about once a minute, but do not guarantee them.
   Duration watch_timeout{120'000};
   int tries = 4;  // maximum attempts of Do() and DoList() if a request may be retried
   // Largest accepted response in bytes; every single object fits (watch_event.h). If a page of a

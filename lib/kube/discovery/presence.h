@@ -11,7 +11,7 @@
 namespace cachewarm::kube {
 
 enum class Presence {
-  kServed,     // the kind can be listed
+  kServed,     // the API server knows the kind, and no attempt to list it failed
   kAbsent,     // the API server does not know the kind
   kForbidden,  // the kind exists, and RBAC forbids listing it
 };
