@@ -115,9 +115,9 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   const SettleSample sample = SampleOf(observed->files);
   const bool quiet = capture.settle.Observe(sample, now, Duration(1000) * request.settle_seconds);
   if (request.ready_time == WallTime{}) {
-    return Wait(capture, "",
-                fmt::format("the builder is not ready yet; its directory has {} files",
-                            sample.files));
+    return Wait(
+        capture, "",
+        fmt::format("the builder is not ready yet; its directory has {} files", sample.files));
   }
   if (sample.files == 0) {
     return Wait(capture, api::reason::kNothingToCapture,
