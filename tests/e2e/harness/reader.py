@@ -6,6 +6,7 @@ kubectl needs a tenth of a second of a processor to start."""
 import functools
 import http.client
 import json
+import ssl
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,7 +129,7 @@ class Reader:
         try:
             try:
                 return self._ask_once(*words)
-            except (http.client.RemoteDisconnected, ConnectionError):
+            except (http.client.RemoteDisconnected, ConnectionError, ssl.SSLEOFError):
                 return self._ask_once(*words)  # the connection had gone while nobody used it
         except (OSError, http.client.HTTPException) as error:
             raise ReadError(f"{method} {path}: {error!r}") from error

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 
 from . import pods
-from .kubectl import Kubectl
+from .kubectl import Kubectl, KubectlError
 from .waiting import wait_for
 
 API_VERSION = "cachewarm.io/v1alpha1"
@@ -83,7 +83,29 @@ class Warmup:
         return wait_for(what, reached, seconds, self.kubectl)
 
     def wait_injecting(self, seconds=60.0) -> None:
+        """The operator reports it, and the API server acts on it, which may be a moment later."""
         self.wait_condition("Ready", "True", "Injecting", seconds)
+        wait_for(
+            f"pods of {self.name} are injected", self._is_pod_injected, seconds, self.kubectl
+        )
+
+    def _is_pod_injected(self) -> bool:
+        """Dry-runs a pod. True also where a quota forbids it, so that nothing can be seen."""
+        labels, container = (self.injection.get(key) for key in ("labels", "container"))
+        if not labels or not container:
+            return False
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"{self.name}-probe", "labels": labels},
+            "spec": {"containers": [{"name": container, "image": "localhost/busybox:1"}]},
+        }
+        try:
+            return injected(self.kubectl.create(pod, "--dry-run=server"))
+        except KubectlError as refused:
+            if "exceeded quota" in str(refused):
+                return True
+            raise
 
     def wait_admission(self, pod: dict, seconds=60.0) -> None:
         """An API server that has just started may admit pods before it has read its policies'

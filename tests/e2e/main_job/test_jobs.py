@@ -4,7 +4,7 @@
 import pytest
 from harness import pods
 from harness.cluster import NODES, Cluster
-from harness.compiler import CACHE, PORT, assert_hit, compiler
+from harness.compiler import CACHE, PORT, assert_hit, assert_warm, compiler
 from harness.kubectl import Kubectl
 from harness.product import H100, Product
 from harness.waiting import wait_for
@@ -100,7 +100,7 @@ def test_joining_node_gets_the_bundle(
         pod = BARE.pod("on-the-new-node")
         pod["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "node-d"}
         shared.apply(pod)
-        assert_hit(shared, shared.get("pod", "on-the-new-node"))
+        assert_warm(shared, shared.get("pod", "on-the-new-node"))
         assert bundle in [{**b, **spread_of(bundle)} for b in bare.bundles]
     finally:
         shared.delete("pod", "on-the-new-node", "--grace-period=0", "--force")

@@ -169,7 +169,9 @@ def test_held_pod_is_kept_off_a_node_without_usable_directory(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
     both = Sleeper(name="both", replicas=0, nodes=(USABLE, TRAPPED))
-    kubectl.apply(both.deployment(), warmup_for(both.deployment(), gate={"mode": "Hold"}))
+    # The builder compiles nothing, so the others wait for as long as they may.
+    gate = {"mode": "Hold", "maxHoldSeconds": 15}
+    kubectl.apply(both.deployment(), warmup_for(both.deployment(), gate=gate))
     warmup = Warmup(kubectl, "both")
     warmup.wait_injecting()
     with noexec(cluster, product):
@@ -207,7 +209,8 @@ def test_reimaged_node_fetches_again(
     product.wait_ready()
     wait_for("the bundle is on the new disk", has_kernel, 120, kubectl)
     (old,) = (pod for pod in pods.of(kubectl, server.name) if pods.node(pod) == TRAPPED)
-    compiler.assert_hit(kubectl, replace(kubectl, old))
+    # The new agent may have begun to watch too late to report this start.
+    compiler.assert_warm(kubectl, replace(kubectl, old))
 
 
 def test_non_root_user_can_write_the_directory(

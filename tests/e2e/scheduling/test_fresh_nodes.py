@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 from harness import pods
 from harness.cluster import Cluster
-from harness.compiler import BUNDLE_BYTES, CACHE, assert_hit, compiler
+from harness.compiler import BUNDLE_BYTES, CACHE, assert_warm, compiler
 from harness.definitions import OPERATOR, answer, impersonating
 from harness.kubectl import Kubectl
 from harness.product import Product, configuration
@@ -84,7 +84,7 @@ class TestJoiningNode:
         removed = 'cachewarm_startup_taints_removed_total{reason="Warm"} 1'
         assert removed in fetch_slots.metrics("operator")
         pod = add_pod(shared, self.SERVER.name)
-        assert_hit(shared, pod)
+        assert_warm(shared, pod)
         assert pods.node(shared.get("pod", pods.name(pod))) == FRESH
 
     def test_operator_cannot_change_other_node_fields(
@@ -159,7 +159,7 @@ class TestFetchSlots:
             shared.run("uncordon", "node-a", "node-b")
         cluster.verb("registry-throttle", "unlimited")
         self.watch_fetches(shared, warmup, uid)
-        assert_hit(shared, held)
+        assert_warm(shared, held)
 
     def watch_fetches(self, kubectl: Kubectl, warmup: Warmup, uid: str) -> None:
         def warm() -> bool:

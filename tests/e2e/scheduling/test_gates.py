@@ -46,9 +46,10 @@ def published(
     return warmup
 
 
-def compiles(name: str, **container) -> Sleeper:
+def compiles(name: str, seconds: int = 20, **container) -> Sleeper:
+    """By default for longer than a fetch at the rate SOON takes."""
     nodes = ("node-a", "node-b")
-    return compiler(name, nodes, seconds=20, size=BUNDLE_BYTES, **container)
+    return compiler(name, nodes, seconds=seconds, size=BUNDLE_BYTES, **container)
 
 
 def held_seconds(pod: dict) -> float:
@@ -75,7 +76,7 @@ def test_auto_mode_holds_a_pod_only_for_a_short_fetch(
 def test_fetch_runs_beside_the_image_pull(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
-    server = compiles("pulls", image=cluster.push_unseen_image())
+    server = compiles("pulls", seconds=10, image=cluster.push_unseen_image())
     apart = {"labelSelector": {"matchLabels": {"app": server.name}}, "maxSkew": 1}
     apart |= {"topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
     server.spec["topologySpreadConstraints"] = [apart]
@@ -112,7 +113,7 @@ def test_auto_mode_does_not_wait_for_a_fetch_that_costs_more_than_it_saves(
 def test_rollout_waits_once_and_not_per_pod(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):
-    server = compiles("once")
+    server = compiles("once", seconds=5)
     published(kubectl, cluster, server, NEVER, mode="Hold", maxHoldSeconds=15)
     first = add_pod(kubectl, server.name)
     assert gated(first)
