@@ -153,10 +153,10 @@ absl::StatusOr<OpenedReference> OpenReference(const std::string& text, const Arg
                                .ca_file = arguments.Value("ca-file"),
                                .certificate_file = arguments.Value("client-certificate"),
                                .key_file = arguments.Value("client-key"),
-                               .auth_file = arguments.Value("auth-file"),
-                               .mirrors = arguments.Values("mirror")};
+                               .auth_file = arguments.Value("auth-file")};
   CW_RETURN_IF_ERROR(ReadLimits(arguments, options));
   if (options.url.starts_with(kOci)) {
+    options.mirrors = arguments.Values("mirror");
     CW_RETURN_IF_ERROR(FindProxies(arguments, console, options.proxy));
   }
   CW_ASSIGN_OR_RETURN(opened.store, bundle::OpenStore(options, console.clock));

@@ -25,10 +25,38 @@ inline std::string SourceText(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Whether `file` defines a TEST, TEST_F or TEST_P of that name.
+// The names of all TESTs, TEST_Fs and TEST_Ps of `file`. Each file is searched once.
+inline const std::set<std::string>& TestsOf(const std::string& file) {
+  static std::map<std::string, std::set<std::string>> known;
+  const auto [found, is_new] = known.try_emplace(file);
+  if (is_new) {
+    const std::string text = SourceText(file);
+    const std::regex definition("TEST(_F|_P)?\\(\\s*\\w+,\\s*(\\w+)\\)");
+    for (std::sregex_iterator at(text.begin(), text.end(), definition), end; at != end; ++at) {
+      found->second.insert((*at)[2]);
+    }
+  }
+  return found->second;
+}
+
+// True if the file of `test` defines a test of its name.
 inline bool DefinesTest(const NamedTest& test) {
-  const std::regex definition("TEST(_F|_P)?\\(\\s*\\w+,\\s*" + test.name + "\\)");
-  return std::regex_search(SourceText(test.file), definition);
+  return TestsOf(test.file).contains(test.name);
+}
+
+// Fails for one of `names` that has no entry in `tests`, for an entry that is not in `names`, and
+// for a test that its file does not define. `missing` says what a name without an entry lacks.
+inline void ExpectATestForEach(const std::set<std::string>& names,
+                               const std::map<std::string, NamedTest>& tests,
+                               const std::string& missing) {
+  EXPECT_GT(names.size(), 5U) << "the source of the names has another form";
+  for (const std::string& each : names) {
+    EXPECT_TRUE(tests.contains(each)) << each << " has no test " << missing;
+  }
+  for (const auto& [each, test] : tests) {
+    EXPECT_TRUE(names.contains(each)) << each << " does not exist";
+    EXPECT_TRUE(DefinesTest(test)) << test.file << " has no test " << test.name;
+  }
 }
 
 // Fails for a flag of `help` that has no entry in `tests`, for an entry without such a flag, and
@@ -43,14 +71,7 @@ inline void ExpectATestForEverySetting(const std::string& help,
       flags.insert((*at)[2]);
     }
   }
-  EXPECT_GT(flags.size(), 5U) << "the text of --help has another form";
-  for (const std::string& each : flags) {
-    EXPECT_TRUE(tests.contains(each)) << each << " has no test from the file to what it does";
-  }
-  for (const auto& [each, test] : tests) {
-    EXPECT_TRUE(flags.contains(each)) << each << " is not in --help";
-    EXPECT_TRUE(DefinesTest(test)) << test.file << " has no test " << test.name;
-  }
+  ExpectATestForEach(flags, tests, "from the file to what it does");
 }
 
 // Fails for a metric named in `source` that has no entry in `tests`, for an entry that `source`
@@ -63,13 +84,8 @@ inline void ExpectATestForEveryMetric(const std::string& source,
   for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at) {
     metrics.insert((*at)[1]);
   }
-  EXPECT_GT(metrics.size(), 5U) << source << " has another form";
-  for (const std::string& each : metrics) {
-    EXPECT_TRUE(tests.contains(each)) << each << " has no test of its value";
-  }
+  ExpectATestForEach(metrics, tests, "of its value");
   for (const auto& [each, test] : tests) {
-    EXPECT_TRUE(metrics.contains(each)) << each << " is not in " << source;
-    EXPECT_TRUE(DefinesTest(test)) << test.file << " has no test " << test.name;
     EXPECT_NE(SourceText(test.file).find(each), std::string::npos)
         << test.file << " does not name " << each;
   }

@@ -262,6 +262,9 @@ TEST_F(ProgramTest, LimitsOfABundleAreOptions) {
                {"--limit-file-bytes=1", "(limits.fileBytes)"},
                {"--limit-bytes=1", "more than 1 (limits.bytes)"},
                {"--limit-files=200001", "expected a whole number, 1 to 200000"},
+               {"--limit-files=0", "expected a whole number, 1 to 200000"},
+               {"--limit-files=12x", "expected a whole number, 1 to 200000"},
+               {"--limit-bytes=99999999999999999999", "expected a whole number"},
                {"--limit-ratio=many", "expected a whole number"}};
   for (const auto& each : cases) {
     for (const std::vector<std::string>& call :
@@ -273,6 +276,7 @@ TEST_F(ProgramTest, LimitsOfABundleAreOptions) {
     }
     EXPECT_FALSE(std::filesystem::exists(temp_ / "out")) << each.option;
   }
+  EXPECT_EQ(Run({"verify", Bundle("k-1"), "--limit-files=200000"}).code, 0);
   EXPECT_EQ(Run({"unpack", Bundle("k-1"), temp_ / "out", "--limit-files=100"}).code, 0);
 }
 

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists for every option, operand and environment variable of the program the test that fails if it
+// has no effect. A new one fails here until it has a test.
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "cli/verbs.h"
+#include "tests/fakes/setting_tests.h"
+
+namespace cachewarm::cli {
+namespace {
+
+using fakes::NamedTest;
+using Tests = std::map<std::string, NamedTest>;
+
+const std::string kProgram = "tests/unit/cli/program_test.cc";
+const std::string kStore = "tests/unit/cli/store_flags_test.cc";
+const std::string kBundle = "tests/unit/cli/bundle_flags_test.cc";
+const std::string kRelease = "tests/unit/cli/cluster/release_flags_test.cc";
+
+// "pack --base", "release -n", "pack DIRECTORY", "run -- COMMAND" and so on, of all verbs.
+std::set<std::string> NamesOfVerbs() {
+  std::set<std::string> names;
+  for (const Verb& verb : AllVerbs()) {
+    const std::string name(verb.name);
+    for (const Option& option : OptionsOf(verb)) {
+      names.insert(name + " --" + std::string(option.name));
+      if (option.letter != 0) {
+        names.insert(name + " -" + option.letter);
+      }
+    }
+    std::istringstream operands{std::string(verb.operands)};
+    for (std::string operand; operands >> operand;) {
+      names.insert(name + " " + operand);
+    }
+    if (verb.takes_rest) {
+      names.insert(name + " -- COMMAND");
+    }
+  }
+  return names;
+}
+
+// The environment variables that the sources name.
+std::set<std::string> NamesOfVariables() {
+  std::set<std::string> names;
+  const auto add = [&names](const std::string& text, const std::regex& pattern) {
+    for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) {
+      for (size_t group = 1; group < at->size(); ++group) {
+        names.insert("$" + (*at)[group].str());
+      }
+    }
+  };
+  const std::filesystem::path root = fakes::SourceDir();
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "cli")) {
+    const std::string file = std::filesystem::relative(entry.path(), root).string();
+    if (file.ends_with(".cc")) {
+      add(fakes::SourceText(file), std::regex("Environment\\(\"(\\w+)\"\\)"));
+    }
+  }
+  add(fakes::SourceText("lib/http/proxy.cc"), std::regex("take\\(\"(\\w+)\", \"(\\w+)\""));
+  return names;
+}
+
+void AddForEach(const std::set<std::string>& verbs, const Tests& tests, Tests& to) {
+  for (const std::string& verb : verbs) {
+    for (const auto& [name, test] : tests) {
+      to[verb + " " + name] = test;
+    }
+  }
+}
+
+// Options that several verbs share. Their tests run with each of the verbs.
+Tests SharedOptions() {
+  Tests tests;
+  AddForEach({"pack", "unpack", "push", "pull", "sign", "verify", "inspect", "run"},
+             {{"--auth-file", {kStore, "AuthFileHasTheCredentials"}},
+              {"--ca-file", {kStore, "CaFileDecidesWhichServerIsTrusted"}},
+              {"--client-certificate", {kStore, "ClientCertificateAndKeyAreSent"}},
+              {"--client-key", {kStore, "ClientCertificateAndKeyAreSent"}},
+              {"--insecure-host", {kStore, "InsecureHostIsAccessedByPlainHttp"}},
+              {"--mirror", {kStore, "MirrorIsReadBeforeTheRegistry"}},
+              {"--proxy", {kStore, "ProxyReceivesTheRequests"}},
+              {"--max-connections", {kStore, "MaxConnectionsLimitsConcurrentDownloads"}},
+              {"--bytes-per-second", {kStore, "BytesPerSecondSlowsDownloads"}}},
+             tests);
+  AddForEach({"pack", "run"},
+             {{"--image", {kBundle, "IsAFactorOfTheKey"}},
+              {"--container", {kBundle, "IsAFactorOfTheKey"}},
+              {"--devices", {kBundle, "IsAFactorOfTheKey"}},
+              {"--node-facts", {kBundle, "IsAFactorOfTheKey"}}},
+             tests);
+  AddForEach({"verify", "unpack"},
+             {{"--limit-files", {kProgram, "LimitsOfABundleAreOptions"}},
+              {"--limit-file-bytes", {kProgram, "LimitsOfABundleAreOptions"}},
+              {"--limit-bytes", {kProgram, "LimitsOfABundleAreOptions"}},
+              {"--limit-ratio", {kBundle, "LimitRatioAppliesAbove64MiB"}},
+              {"--quiet", {kBundle, "HidesProgressOnATerminal"}}},
+             tests);
+  AddForEach({"unpack", "push", "pull", "verify"},
+             {{"--key", {kBundle, "RejectsABundleThatTheKeyDidNotSign"}}}, tests);
+  AddForEach({"pack", "unpack", "push", "pull", "sign", "verify", "inspect"},
+             {{"--json", {kBundle, "PrintsOneObjectInsteadOfText"}}}, tests);
+  AddForEach({"push", "pull"},
+             {{"SOURCE", {kBundle, "OperandsAreReadAndWritten"}},
+              {"TARGET", {kBundle, "OperandsAreReadAndWritten"}}},
+             tests);
+  AddForEach({"pack", "unpack", "sign", "verify", "inspect"},
+             {{"BUNDLE", {kBundle, "OperandsAreReadAndWritten"}}}, tests);
+  AddForEach({"pack", "unpack"}, {{"DIRECTORY", {kBundle, "OperandsAreReadAndWritten"}}}, tests);
+  for (const Verb& verb : AllVerbs()) {
+    tests[std::string(verb.name) + " --help"] = {kProgram, "HelpTeachesEveryVerb"};
+  }
+  return tests;
+}
+
+TEST(EveryFlagHasATest, OfEveryVerb) {
+  Tests tests = SharedOptions();
+  tests.merge(Tests{
+      {"pack --base", {kProgram, "PackUsesBaseOfSameRepository"}},
+      {"sign --key", {kBundle, "SignatureIsMadeWithTheKeyOfSign"}},
+      {"inspect --entries", {kBundle, "EntriesListsFiles"}},
+      {"run --store", {kBundle, "StoreAndNameSelectTheRepositoryOfRun"}},
+      {"run --name", {kBundle, "StoreAndNameSelectTheRepositoryOfRun"}},
+      {"run --dir", {kBundle, "DirIsTheCacheDirectory"}},
+      {"run --key", {kBundle, "KeyOfRunRejectsUnsignedBundles"}},
+      {"run --sign-key", {kBundle, "KeyOfRunRejectsUnsignedBundles"}},
+      {"run -- COMMAND", {kBundle, "CommandOfRunGetsItsWordsAndGivesTheExitCode"}},
+      {"release [POD...]", {kRelease, "NamesSelectPods"}},
+      {"release --all", {kRelease, "AllReleasesThePodsOfOneNamespace"}},
+      {"release --past-deadline", {kRelease, "PastDeadlineReleasesOnlyOverduePods"}},
+      {"release --max-hold", {kRelease, "MaxHoldMovesTheDeadline"}},
+      {"release --dry-run", {kRelease, "DryRunListsPodsAndKeepsThemHeld"}},
+      {"release --remove-policy", {kRelease, "RemovePolicyDeletesBindingAndWebhook"}},
+      {"release --json", {kRelease, "JsonReplacesTheTable"}},
+      {"release --kubeconfig", {kRelease, "KubeconfigPrecedesItsVariableAndTheVariableHome"}},
+      {"release --context", {kRelease, "ContextSelectsTheNamespace"}},
+      {"release --namespace", {kRelease, "NamespaceSelectsPods"}},
+      {"release -n", {kRelease, "NamespaceSelectsPods"}},
+      {"release --all-namespaces", {kRelease, "AllNamespacesReleasesPodsEverywhere"}},
+      {"release -A", {kRelease, "AllNamespacesReleasesPodsEverywhere"}},
+  });
+  fakes::ExpectATestForEach(NamesOfVerbs(), tests, "from the command line to its effect");
+  for (const auto& [name, test] : tests) {
+    const size_t flag = name.find(" -");
+    const std::string text = flag == std::string::npos ? "" : name.substr(flag + 1);
+    if (text != "-- COMMAND") {
+      EXPECT_NE(fakes::SourceText(test.file).find(text), std::string::npos)
+          << test.file << " does not name " << text;
+    }
+  }
+}
+
+TEST(EveryFlagHasATest, OfTheEnvironment) {
+  fakes::ExpectATestForEach(
+      NamesOfVariables(),
+      {{"$HOME", {kBundle, "CacheDirectoryIsBelowHome"}},
+       {"$XDG_CACHE_HOME", {kBundle, "CacheDirectoryIsBelowXdgCacheHome"}},
+       {"$KUBECONFIG", {kRelease, "KubeconfigPrecedesItsVariableAndTheVariableHome"}},
+       {"$KUBERNETES_SERVICE_HOST", {kRelease, "InAPodTheVariablesNameTheApiServer"}},
+       {"$KUBERNETES_SERVICE_PORT", {kRelease, "InAPodTheVariablesNameTheApiServer"}},
+       {"$HTTPS_PROXY", {kStore, "HttpsProxyTunnelsTls"}},
+       {"$https_proxy", {kStore, "HttpsProxyTunnelsTls"}},
+       {"$HTTP_PROXY", {kStore, "HttpProxyReceivesTheRequests"}},
+       {"$http_proxy", {kStore, "HttpProxyReceivesTheRequests"}},
+       {"$NO_PROXY", {kStore, "NoProxyNamesHostsThatAreAccessedDirectly"}},
+       {"$no_proxy", {kStore, "NoProxyNamesHostsThatAreAccessedDirectly"}}},
+      "from the environment to its effect");
+}
+
+}  // namespace
+}  // namespace cachewarm::cli
