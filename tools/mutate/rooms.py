@@ -12,7 +12,12 @@ ROOTS = {"roots": ["operator/daemon.cc", "operator/config.cc", "operator/main.cc
 ALSO = {
     "operator/plan": ["operator_plan_golden_test", "sim_test"],
     "operator/daemon.cc": ["operator_settings_test", "operator_program_test"],
-    "operator/config.cc": ["operator_settings_test"],
+    "operator/config.cc": ["operator_settings_test", "reference_golden_test"],
+    "operator/metrics.cc": ["reference_golden_test"],
+    "agent/config.cc": ["reference_golden_test"],
+    "agent/daemon.cc": ["agent_program_test"],
+    "agent/metrics.cc": ["reference_golden_test"],
+    "lib/caches": ["reference_golden_test"],
     "operator/main.cc": ["operator_program_test"],
     "agent/main.cc": ["agent_program_test"],
     "cli/main.cc": ["cli_program_test"],
