@@ -24,14 +24,35 @@ function(cachewarm_program name)
   target_link_libraries(${name} PRIVATE ${ROOM_DEPS})
 endfunction()
 
-# cachewarm_test(NAME SRCS file... DEPS target...): one GoogleTest program per room.
-# Tests find their golden and corpus files by tests/fakes/source_dir.h.
+# cachewarm_test(NAME SRCS file... DEPS target... [SHARDS n] [SECONDS s]): one GoogleTest program per
+# room. Tests find their golden and corpus files by tests/fakes/source_dir.h. A long program runs as
+# n processes, each with a part of the tests (NAME, NAME_2, ...). SECONDS is about how long one of
+# them takes: ctest starts the longest first, so that all cores are busy until the end. The reports
+# are results/NAME.json of the build folder.
 function(cachewarm_test name)
-  cmake_parse_arguments(ROOM "" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ROOM "" "SHARDS;SECONDS" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ROOM_SRCS})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ROOM_DEPS} GTest::gmock GTest::gtest_main)
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 900
-    ENVIRONMENT_MODIFICATION "CACHEWARM_SOURCE_DIR=set:${CMAKE_SOURCE_DIR}")
+  if(NOT ROOM_SHARDS)
+    set(ROOM_SHARDS 1)
+  endif()
+  if(NOT ROOM_SECONDS)
+    set(ROOM_SECONDS 1)
+  endif()
+  foreach(shard RANGE 1 ${ROOM_SHARDS})
+    set(test ${name})
+    if(shard GREATER 1)
+      string(APPEND test _${shard})
+    endif()
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${test} COMMAND ${name})
+    set(environment
+      CACHEWARM_SOURCE_DIR=set:${CMAKE_SOURCE_DIR}
+      GTEST_OUTPUT=set:json:${CMAKE_BINARY_DIR}/results/${test}.json
+      GTEST_TOTAL_SHARDS=set:${ROOM_SHARDS}
+      GTEST_SHARD_INDEX=set:${index})
+    set_tests_properties(${test} PROPERTIES TIMEOUT 900 COST ${ROOM_SECONDS}
+      ENVIRONMENT_MODIFICATION "${environment}")
+  endforeach()
 endfunction()
