@@ -228,6 +228,44 @@ TEST(Config, RejectsInvalidSettingsByName) {
   }
 }
 
+TEST(Config, NumbersAndListsHaveLimits) {
+  const auto hosts = [](int count) {
+    std::string list = "h0";
+    for (int i = 1; i < count; ++i) {
+      list += ",h" + std::to_string(i);
+    }
+    return list;
+  };
+  const struct {
+    std::string flag;
+    std::vector<std::string> good;
+    std::vector<std::string> bad;
+  } cases[] = {
+      {"--workers=", {"1", "16"}, {"0", "17"}},
+      {"--transfer-threads=", {"1", "16"}, {"0", "17"}},
+      {"--byte-limit=", {"0", "9223372036854775807"}, {"-1", "9223372036854775808"}},
+      {"--scrub-interval-seconds=", {"0", "60", "2592000"}, {"1", "59", "2592001"}},
+      {"--limit-files=", {"1", "200000"}, {"0", "200001"}},
+      {"--limit-file-bytes=", {"1", "9223372036854775807"}, {"0"}},
+      {"--limit-bytes=", {"1", "9223372036854775807"}, {"0"}},
+      {"--limit-ratio=", {"1", "1000000"}, {"0", "1000001"}},
+      {"--registry-max-connections=", {"0", "1024"}, {"-1", "1025"}},
+      {"--registry-bytes-per-second=", {"0", "65536"}, {"-1", "1", "65535"}},
+      {"--registry-insecure=", {"", hosts(64)}, {hosts(65)}},
+      {"--registry-mirrors=", {hosts(1), hosts(64)}, {hosts(65)}},
+  };
+  for (const auto& each : cases) {
+    for (const std::string& value : each.good) {
+      const auto parsed = Parse({.arguments = {kOciStore, each.flag + value}});
+      EXPECT_TRUE(parsed.ok()) << each.flag << value << parsed.status();
+    }
+    for (const std::string& value : each.bad) {
+      const auto parsed = Parse({.arguments = {kOciStore, each.flag + value}});
+      EXPECT_TRUE(absl::IsInvalidArgument(parsed.status())) << each.flag << value;
+    }
+  }
+}
+
 TEST(Config, PrintNodeFactsNeedsNoStore) {
   const auto parsed = Parse({.arguments = {"--print-node-facts"}});
   ASSERT_TRUE(parsed.ok()) << parsed.status();

@@ -151,6 +151,28 @@ TEST(OperatorConfig, ErrorsNameSettingAndRemedy) {
   }
 }
 
+TEST(OperatorConfig, NumbersAndTextsHaveLimits) {
+  const std::string longest(253, 'i');
+  const struct {
+    std::string flag;
+    std::vector<std::string> good;
+    std::vector<std::string> bad;
+  } cases[] = {{"--workers=", {"1", "16"}, {"0", "17", "2x"}},
+               {"--builder-jobs-max=", {"0", "1000"}, {"-1", "1001"}},
+               {"--fetch-nodes-max=", {"1", "100000"}, {"0", "100001"}},
+               {"--identity=", {"i", longest}, {"", longest + "i"}}};
+  for (const auto& each : cases) {
+    for (const std::string& value : each.good) {
+      const auto parsed = Parse({.arguments = {each.flag + value}});
+      EXPECT_TRUE(parsed.ok()) << each.flag << value << parsed.status();
+    }
+    for (const std::string& value : each.bad) {
+      const auto parsed = Parse({.arguments = {each.flag + value}});
+      EXPECT_TRUE(absl::IsInvalidArgument(parsed.status())) << each.flag << value;
+    }
+  }
+}
+
 TEST(OperatorConfig, HelpNamesEverySettingWithItsDefault) {
   const auto parsed = Parse({.arguments = {"--help", "--log-level=loud"}});
   ASSERT_TRUE(parsed.ok()) << parsed.status();

@@ -61,24 +61,25 @@ TEST(KindOfFault, DistinguishesBundleStoreAndDisk) {
   }
 }
 
-// The waits of six failures in a row, in seconds, with the longest jitter.
-std::vector<int64_t> WaitsOf(FaultKind kind) {
+// The waits of seven failures in a row, in seconds, with the longest jitter.
+std::vector<double> WaitsOf(FaultKind kind) {
   FailureState failure;
-  std::vector<int64_t> waits;
-  for (int i = 0; i < 6; ++i) {
+  std::vector<double> waits;
+  for (int i = 0; i < 7; ++i) {
     RecordFailure(failure, kind, absl::UnavailableError("down"), {kMono, kWall, 0.0});
-    waits.push_back(std::chrono::duration_cast<seconds>(failure.not_before - kMono).count());
+    waits.push_back(std::chrono::duration<double>(failure.not_before - kMono).count());
   }
   return waits;
 }
 
 TEST(RecordFailure, BackoffDependsOnFaultKind) {
-  EXPECT_EQ(WaitsOf(FaultKind::kStore), (std::vector<int64_t>{1, 2, 4, 8, 16, 30}));
+  EXPECT_EQ(WaitsOf(FaultKind::kStore), (std::vector<double>{1, 2, 4, 8, 16, 30, 30}));
   EXPECT_EQ(WaitsOf(FaultKind::kDiskFull), WaitsOf(FaultKind::kStore));
   EXPECT_EQ(WaitsOf(FaultKind::kDisk), WaitsOf(FaultKind::kStore));
-  EXPECT_EQ(WaitsOf(FaultKind::kMissing), (std::vector<int64_t>{15, 30, 60, 120, 240, 480}));
+  EXPECT_EQ(WaitsOf(FaultKind::kMissing), (std::vector<double>{15, 30, 60, 120, 240, 480, 600}));
   EXPECT_EQ(WaitsOf(FaultKind::kOverLimit), WaitsOf(FaultKind::kMissing));
-  EXPECT_EQ(WaitsOf(FaultKind::kDamaged), (std::vector<int64_t>{60, 240, 960, 3840, 15360, 21600}));
+  EXPECT_EQ(WaitsOf(FaultKind::kDamaged),
+            (std::vector<double>{60, 240, 960, 3840, 15360, 21600, 21600}));
 }
 
 TEST(RecordFailure, RejectedBundleIsNeverRetried) {

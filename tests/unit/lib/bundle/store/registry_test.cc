@@ -163,6 +163,25 @@ TEST_F(RegistryTest, RedirectGetsNoCredentials) {
   EXPECT_EQ(HeaderSent(2, "Range"), "bytes=0-999");
 }
 
+TEST_F(RegistryTest, FollowsOnlyRedirects) {
+  const std::string blob = Noise(100, 7);
+  const Headers location = {{"Location", "https://bucket.test/blob"}};
+  for (const int status : {301, 302, 303, 307, 308}) {
+    http_->ThenRespond(status, "", location).Then([&](const Request&) { return Partial(blob, 0); });
+    EXPECT_TRUE(Read(DigestOf(blob), 100).ok()) << status;
+  }
+  http_->Otherwise([&](const Request& request) -> absl::StatusOr<Response> {
+    EXPECT_EQ(request.url.find("bucket.test"), std::string::npos) << request.url;
+    return Response{.status = request.url.ends_with(DigestOf("300").ToString())   ? 300
+                              : request.url.ends_with(DigestOf("304").ToString()) ? 304
+                                                                                  : 309,
+                    .headers = location};
+  });
+  for (const char* status : {"300", "304", "309"}) {
+    EXPECT_FALSE(Read(DigestOf(status), 100).ok()) << status;
+  }
+}
+
 TEST_F(RegistryTest, ChallengeOfAnotherHostGetsNoCredentials) {
   http_->ThenRespond(307, "", {{"Location", "https://bucket.test/blob"}})
       .ThenRespond(401, "", {{"WWW-Authenticate", "Basic realm=\"x\""}});
