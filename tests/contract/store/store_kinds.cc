@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/contract/store/store_kinds.h"
 
+#include <atomic>
 #include <utility>
 
 #include "fmt/format.h"
@@ -29,15 +30,48 @@ StoreUnderTest MakeLayout() {
   return made;
 }
 
+// Returns a part of a repository's name that no other store of this process has. Stores of one
+// registry are thereby isolated, so that the registry need not be started for each test.
+std::string UniqueBase() {
+  static std::atomic<int> count = 0;
+  return fmt::format("base-{}", ++count);
+}
+
+// The registry without a password; runs until the process ends.
+const RegistryProcess& SharedRegistry() {
+  static const RegistryProcess registry;
+  return registry;
+}
+
+// Opens a new base of the shared registry as the programs do.
+StoreUnderTest MakeSharedRegistry() {
+  StoreUnderTest made;
+  made.store = *OpenStore(
+      {.url = fmt::format("oci://{}/{}", SharedRegistry().address(), UniqueBase())}, SystemClock());
+  return made;
+}
+
+// Uses an empty repository of the same registry as a mirror, and limits, as the agent may.
+StoreUnderTest MakeMirroredRegistry() {
+  const std::string host = SharedRegistry().address();
+  StoreUnderTest made;
+  made.store = *OpenStore({.url = fmt::format("oci://{}/{}", host, UniqueBase()),
+                           .mirrors = {fmt::format("{}/{}", host, UniqueBase())},
+                           .connections_max = 2,
+                           .bytes_per_second = 1LL << 30},
+                          SystemClock());
+  return made;
+}
+
 // Uses small chunks, so that small blobs are sent with PATCH, and basic auth.
 StoreUnderTest MakeGuardedRegistry() {
-  StoreUnderTest made{
-      .registry = std::make_unique<RegistryProcess>(RegistrySettings{.with_password = true})};
-  const RegistryProcess& registry = *made.registry;
+  static const RegistryProcess registry({.with_password = true});
+  StoreUnderTest made;
   made.store = std::make_unique<RegistryStore>(
       RegistryOptions{.session = {.origin = "http://" + registry.address(),
                                   .host = registry.address(),
                                   .auth_file = registry.auth_file()},
+                      .base = UniqueBase(),
                       .chunk_bytes = kSmallChunk},
       *http::MakeClient({}), SystemClock(), [] { return 0.0; });
   return made;
@@ -111,7 +145,8 @@ std::vector<StoreKind> AllKinds() {
   const struct {
     std::string name;
     StoreUnderTest (*make)();
-  } stores[] = {{"mem", MakeMem}, {"layout", MakeLayout}};
+    bool needs_registry = false;
+  } stores[] = {{"mem", MakeMem}, {"layout", MakeLayout}, {"registry", MakeSharedRegistry, true}};
   const struct {
     std::string name;
     Decorate decorate;
@@ -122,12 +157,15 @@ std::vector<StoreKind> AllKinds() {
                     {"all_around", AllAround}};
   std::vector<StoreKind> kinds = {
       {.name = "flaky", .make = MakeFlaky},
-      {.name = "registry", .needs_registry = true, .make = MakeRegistry},
+      {.name = "registry_with_mirror", .needs_registry = true, .make = MakeMirroredRegistry},
       {.name = "guarded_registry", .needs_registry = true, .make = MakeGuardedRegistry}};
   for (const auto& store : stores) {
-    kinds.push_back({.name = store.name, .make = store.make});
+    kinds.push_back(
+        {.name = store.name, .needs_registry = store.needs_registry, .make = store.make});
     for (const auto& decorator : decorators) {
-      kinds.push_back({.name = decorator.name + "_" + store.name, .make = [=] {
+      kinds.push_back({.name = decorator.name + "_" + store.name,
+                       .needs_registry = store.needs_registry,
+                       .make = [=] {
                          StoreUnderTest made = store.make();
                          made.store = decorator.decorate(std::move(made.store));
                          return made;

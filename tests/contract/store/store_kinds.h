@@ -32,10 +32,10 @@ struct StoreKind {
 
 std::ostream& operator<<(std::ostream& out, const StoreKind& kind);
 
-// Opens a registry without a password, as the programs do.
+// Starts a registry without a password, and opens it as the programs do.
 StoreUnderTest MakeRegistry();
 
-// Returns every kind of store, and those without a server also with each decorator.
+// Returns every kind of store: memory, image layout and registry, also with each decorator.
 std::vector<StoreKind> AllKinds();
 
 }  // namespace cachewarm::bundle

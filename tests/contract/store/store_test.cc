@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract of Store, tested with every implementation: memory, image layout, both with each
-// decorator, and a real registry (if CACHEWARM_REGISTRY_BIN names one).
+// The contract of Store, tested with every implementation, alone and with each decorator: memory,
+// image layout, and a real registry (if CACHEWARM_REGISTRY_BIN names one).
 #include <atomic>
 #include <functional>
 #include <memory>
