@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "cli/signals.h"
 #include "lib/base/clock.h"
 #include "lib/codec/json_fwd.h"
 
@@ -35,6 +36,9 @@ struct Console {
   const Clock& clock;
   std::stop_token stop;
   std::map<std::string, std::string> environment;
+  // Signals for the command of "run", and those that it inherits; null: `stop` is the only signal.
+  SignalRelay* signals = nullptr;
+  SignalState inherited = SignalState::Default();
 
   std::string Environment(const std::string& name) const;
 };
