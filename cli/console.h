@@ -23,6 +23,7 @@ enum ExitCode : int {
   kUsage = 2,
   kDamaged = 3,   // the bundle is damaged, or not signed with the key of --key
   kNotFound = 4,  // no such bundle or pod
+  kSkipped = 5,   // nothing to load or save
   kInterrupted = 130,
 };
 ExitCode ExitCodeOf(const absl::Status& status);
