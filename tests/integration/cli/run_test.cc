@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -14,34 +13,15 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lib/fs/file.h"
-#include "tests/fakes/await.h"
-#include "tests/fakes/program.h"
 #include "tests/fakes/raw_server.h"
 #include "tests/fakes/small_disk.h"
-#include "tests/fakes/temp_dir.h"
+#include "tests/integration/cli/run_fixture.h"
 
 namespace cachewarm::cli {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Words = std::vector<std::string>;
-
-constexpr char kAmd[] = R"({"gpuType":"cpu","cpuClass":"x86-64-v4/amd-25-17/5c0d9f21"})";
-constexpr char kIntel[] = R"({"gpuType":"cpu","cpuClass":"x86-64-v3/intel-6-85/0123abcd"})";
-
-// "Compiles" a file unless the cache has it, and reports which of both it was.
-constexpr char kCompile[] =
-    "f=$TORCHINDUCTOR_CACHE_DIR/ab/cabcd.py; mkdir -p ${f%/*}; "
-    "if [ -e $f ]; then echo warm; else echo cold; echo 'print(1)' > $f; fi; ";
-constexpr char kServe[] = "echo $$ > $1/pid; while :; do sleep 0.01; done";
-
-// Waits longer than the other tests: the background thread has the lowest priority.
-template <typename Condition>
-bool Await(Condition condition) {
-  return fakes::Await(condition, std::chrono::seconds(120));
-}
 
 // False for a process that has ended, also if its parent has not reaped it.
 bool IsRunning(pid_t process) {
@@ -50,52 +30,6 @@ bool IsRunning(pid_t process) {
   const size_t name_end = text.rfind(") ");
   return name_end != std::string::npos && text.substr(name_end + 2, 1) != "Z";
 }
-
-// One start of the program; its files are in a folder of its own.
-struct Start {
-  explicit Start(Words words)
-      : program(
-            [&] {
-              words.insert(words.begin(), fakes::BuiltProgram(CACHEWARM_CLI));
-              return words;
-            }(),
-            folder.path()) {}
-  TempDir folder;
-  fakes::Program program;
-};
-
-class RunTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    temp_.Write("amd.json", kAmd);
-    temp_.Write("intel.json", kIntel);
-  }
-  // Words of a call that runs `script`, whose $1 is the folder of the test.
-  Words Call(const Words& options, const std::string& script, const std::string& dir = "cache",
-             const std::string& facts = "amd.json") {
-    Words words = {"run",       "--store",      temp_ / "store", "--dir",
-                   temp_ / dir, "--node-facts", temp_ / facts};
-    words.insert(words.end(), options.begin(), options.end());
-    words.insert(words.end(), {"--", "/bin/sh", "-c", script, "sh", temp_.path()});
-    return words;
-  }
-  std::string Read(const std::string& name) const {
-    return fs::ReadFile(temp_.Open(), name, 1 << 20).value_or("");
-  }
-  bool Exists(const std::string& name) const { return std::filesystem::exists(temp_ / name); }
-  // Runs to its end and returns the standard output.
-  std::string Output(const Words& words, int code = 0) {
-    Start start(words);
-    EXPECT_EQ(start.program.Wait(), code) << start.program.log();
-    return start.program.out();
-  }
-  pid_t AwaitPid() const {
-    EXPECT_TRUE(Await([&] { return Read("pid").ends_with('\n'); }));
-    return std::atoi(Read("pid").c_str());
-  }
-
-  TempDir temp_;
-};
 
 TEST_F(RunTest, SignalsReachTheCommandAsTheyAre) {
   const std::string script =
