@@ -78,7 +78,7 @@ bool LineMatcher::Finish() {
   return !line.empty() && pattern_.Matches(line);
 }
 
-absl::StatusOr<std::unique_ptr<OutputTap>> OutputTap::Open(Pattern pattern,
+absl::StatusOr<std::unique_ptr<OutputTap>> OutputTap::Open(const Pattern& pattern,
                                                            std::function<void()> on_match) {
   std::unique_ptr<OutputTap> tap(new OutputTap(pattern, std::move(on_match)));
   for (size_t i = 0; i < 2; ++i) {

@@ -48,7 +48,7 @@ class OutputTap {
  public:
   // Calls `on_match` once, on the tap's thread, for the first line of standard output or error that
   // matches.
-  static absl::StatusOr<std::unique_ptr<OutputTap>> Open(Pattern pattern,
+  static absl::StatusOr<std::unique_ptr<OutputTap>> Open(const Pattern& pattern,
                                                          std::function<void()> on_match);
   // Finish() was called.
   ~OutputTap();
