@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program "cachewarm run" with real commands, signals and stores.
+#include <pty.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -62,6 +65,36 @@ TEST_F(RunTest, RepeatedSignalReachesTheCommandEachTime) {
   }
   start.program.Signal(SIGINT);
   EXPECT_EQ(start.program.Wait(), 4);
+}
+
+TEST_F(RunTest, TerminalIsThatOfTheCommandAndInterruptsItOnce) {
+  Words words =
+      Call({},
+           "test -t 0 && test -t 1 && test -t 2 && echo yes > $1/tty; trap 'exit 9' TERM; "
+           "trap 'echo x >> $1/got' INT; " +
+               std::string(kServe));
+  words.insert(words.begin(), fakes::BuiltProgram(CACHEWARM_CLI));
+  std::vector<char*> pointers;
+  for (std::string& word : words) {
+    pointers.push_back(word.data());
+  }
+  pointers.push_back(nullptr);
+  int terminal = -1;
+  const pid_t process = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (process == 0) {
+    ::execv(pointers[0], pointers.data());
+    ::_exit(127);
+  }
+  AwaitPid();
+  EXPECT_EQ(Read("tty"), "yes\n");
+  ASSERT_EQ(::write(terminal, "\x03", 1), 1);  // Ctrl-C: the terminal signals the whole group
+  EXPECT_TRUE(Await([&] { return !Read("got").empty(); }));
+  ::kill(process, SIGTERM);
+  int status = 0;
+  EXPECT_EQ(::waitpid(process, &status, 0), process);
+  EXPECT_EQ(WEXITSTATUS(status), 9);
+  EXPECT_EQ(Read("got"), "x\n");
+  ::close(terminal);
 }
 
 TEST_F(RunTest, CommandDiesWithCachewarm) {
