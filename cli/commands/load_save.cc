@@ -267,7 +267,7 @@ constexpr std::string_view kResults =
     "Without --dir the directory is TORCHINDUCTOR_CACHE_DIR if that is set. The environment\n"
     "variables of b10-transfer are honoured; see docs/migration/b10-transfer.md.\n\n";
 
-Verb Described(Verb verb) {
+Verb TransferVerb(Verb verb) {
   verb.operands = "";
   verb.options = SourceOptionList();
   verb.options.push_back({.name = "python",
@@ -291,10 +291,10 @@ Verb LoadVerb() {
       "Adds the files of this machine's bundle that the cache directory lacks. For programs that\n"
       "start their compiler themselves; \"cachewarm run\" does all of this for a command.\n" +
       std::string(kResults) + "  cachewarm load --store /srv/bundles --name llama --dir /cache\n";
-  return Described({.name = "load",
-                    .summary = "Load the compile caches of this machine from the store",
-                    .text = text,
-                    .run = Load});
+  return TransferVerb({.name = "load",
+                       .summary = "Load the compile caches of this machine from the store",
+                       .text = text,
+                       .run = Load});
 }
 
 Verb SaveVerb() {
@@ -302,10 +302,10 @@ Verb SaveVerb() {
       "Publishes the files of the cache directory together with those that the store already has.\n"
       "Files in a directory without a marker count as compiled on this machine.\n" +
       std::string(kResults) + "  cachewarm save --store /srv/bundles --name llama --dir /cache\n";
-  return Described({.name = "save",
-                    .summary = "Save the compile caches of this machine to the store",
-                    .text = text,
-                    .run = Save});
+  return TransferVerb({.name = "save",
+                       .summary = "Save the compile caches of this machine to the store",
+                       .text = text,
+                       .run = Save});
 }
 
 }  // namespace cachewarm::cli

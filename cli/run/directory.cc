@@ -23,7 +23,6 @@ constexpr char kMarker[] = ".cachewarm/machine.json";
 constexpr char kMarkerLock[] = ".cachewarm/machine.lock";
 constexpr int64_t kMarkerBytesMax = 4096;
 constexpr int kMarkerVersion = 1;
-constexpr mode_t kDirectoryMode = 0755;
 constexpr mode_t kMarkerMode = 0644;
 constexpr Duration kMarkerWait{10'000};
 
@@ -40,7 +39,7 @@ absl::StatusOr<bool> HasCacheFiles(const fs::Dir& dir) {
 // Returns why the directory cannot be used by `kind`; empty if it can: it has the marker then.
 absl::StatusOr<std::string> Mark(const fs::Dir& dir, const MachineKind& kind,
                                  const DirectoryOptions& options) {
-  CW_RETURN_IF_ERROR(dir.MakeDirs(kOwnFiles, kDirectoryMode));
+  CW_RETURN_IF_ERROR(dir.MakeDirs(kOwnFiles, kCacheDirectoryMode));
   // Without the lock, machines of two kinds could both find no marker and both write one.
   CW_ASSIGN_OR_RETURN(const fs::Fd lock,
                       fs::Lock(dir, kMarkerLock, {.clock = options.clock, .timeout = kMarkerWait}));
@@ -101,7 +100,7 @@ absl::StatusOr<ReadyDirectory> OpenCacheDirectory(const std::string& path, const
                                                   const DirectoryOptions& options) {
   std::string note;
   for (const std::string& each : {path, SiblingOf(path, machine)}) {
-    CW_ASSIGN_OR_RETURN(fs::Dir dir, fs::Dir::OpenOrMake(each, kDirectoryMode));
+    CW_ASSIGN_OR_RETURN(fs::Dir dir, fs::Dir::OpenOrMake(each, kCacheDirectoryMode));
     CW_ASSIGN_OR_RETURN(const std::string problem, Mark(dir, KindOf(machine), options));
     if (problem.empty()) {
       if (!note.empty()) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 
@@ -17,6 +19,8 @@ namespace cachewarm::cli {
 // Directory for the files of cachewarm in a cache directory: marker, locks, unfinished downloads.
 // No cache kind has it, so nothing of it is published.
 inline constexpr std::string_view kOwnFiles = ".cachewarm";
+// Mode of the directories that cachewarm creates.
+inline constexpr mode_t kCacheDirectoryMode = 0755;
 
 // The kind of machine whose files a cache directory holds.
 struct MachineKind {

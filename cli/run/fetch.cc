@@ -19,7 +19,6 @@ namespace {
 
 constexpr char kStaging[] = ".cachewarm/fetch";
 constexpr char kFetchLock[] = ".cachewarm/fetch.lock";
-constexpr mode_t kDirectoryMode = 0755;
 constexpr int64_t kBlockBytes = 4096;  // of the file system: a file occupies whole blocks
 
 // The files of a bundle that a directory lacks.
@@ -72,7 +71,7 @@ absl::Status CheckSpace(const fs::Dir& dir, int64_t needed_bytes, int64_t reserv
 
 absl::Status Download(const FetchJob& job, const bundle::Bundle& found, Missing& missing,
                       std::stop_token stop) {
-  CW_RETURN_IF_ERROR(job.dir.MakeDir(kStaging, kDirectoryMode));
+  CW_RETURN_IF_ERROR(job.dir.MakeDir(kStaging, kCacheDirectoryMode));
   CW_ASSIGN_OR_RETURN(const fs::Dir staging, job.dir.OpenDir(kStaging));
   const auto mode_of = [](const bundle::Entry& entry) {
     return mode_t{caches::CacheTable::AllPresets().Classify(entry.path).mode()};
@@ -82,7 +81,7 @@ absl::Status Download(const FetchJob& job, const bundle::Bundle& found, Missing&
                           .staging = staging,
                           .options = {.limits = job.limits.archive,
                                       .mode_of = mode_of,
-                                      .directory_mode = kDirectoryMode,
+                                      .directory_mode = kCacheDirectoryMode,
                                       .present = std::move(missing.present),
                                       .check_contents = false},
                           .on_progress = job.on_progress},
@@ -120,7 +119,7 @@ absl::StatusOr<Missing> Fetch(const FetchJob& job, const bundle::Bundle& found,
   const FetchLimits& limits = job.limits;
   CW_RETURN_IF_ERROR(CheckSize(found, limits));
   CW_RETURN_IF_ERROR(bundle::CheckBundle(found.manifest, found.config, limits.archive));
-  CW_RETURN_IF_ERROR(job.dir.MakeDirs(kOwnFiles, kDirectoryMode));
+  CW_RETURN_IF_ERROR(job.dir.MakeDirs(kOwnFiles, kCacheDirectoryMode));
   CW_ASSIGN_OR_RETURN(const fs::Fd lock,
                       fs::Lock(job.dir, kFetchLock,
                                {.clock = job.clock, .timeout = limits.lock_wait, .stop = stop}));

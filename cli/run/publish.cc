@@ -9,6 +9,7 @@
 
 #include "cli/collect.h"
 #include "cli/run/coverage.h"
+#include "cli/run/directory.h"
 #include "cli/run/fetch.h"
 #include "cli/run/sized_store.h"
 #include "fmt/format.h"
@@ -28,7 +29,6 @@ constexpr Duration kBetweenAttempts{500};
 constexpr size_t kLayersBeforeRepack = 32;
 constexpr char kLeaseFile[] = ".publish.lock";
 constexpr Duration kLeaseWait{60'000};
-constexpr mode_t kDirectoryMode = 0755;
 
 // Returns true if the error means that the store's bundle is of no use and may be replaced.
 bool IsReplaceable(const absl::Status& status) {
@@ -82,7 +82,7 @@ class Publisher {
     }
     has_tried_lease_ = true;
     const auto dir = fs::Dir::OpenOrMake(fmt::format("{}/{}", url.directory, reference.repository),
-                                         kDirectoryMode);
+                                         kCacheDirectoryMode);
     if (dir.ok()) {
       auto lock =
           fs::Lock(*dir, kLeaseFile, {.clock = job_.clock, .timeout = kLeaseWait, .stop = stop_});

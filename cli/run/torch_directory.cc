@@ -14,7 +14,6 @@
 namespace cachewarm::cli {
 namespace {
 
-constexpr mode_t kDirectoryMode = 0755;
 constexpr int64_t kCopyBytesMax = 8LL << 30;
 constexpr char kNewName[] = ".cachewarm-new";
 
@@ -29,7 +28,7 @@ absl::Status Copy(const fs::Dir& from, const fs::Dir& to, const std::string& pat
 absl::Status Place(const fs::Dir& from, const fs::Dir& to, const fs::WalkEntry& entry) {
   const size_t slash = entry.path.rfind('/');
   if (slash != std::string::npos) {
-    CW_RETURN_IF_ERROR(to.MakeDirs(entry.path.substr(0, slash), kDirectoryMode));
+    CW_RETURN_IF_ERROR(to.MakeDirs(entry.path.substr(0, slash), kCacheDirectoryMode));
   }
   const std::string temporary = slash == std::string::npos
                                     ? kNewName
@@ -68,7 +67,7 @@ absl::Status PlaceAll(const fs::Dir& from, const fs::Dir& to, const NeedsPlacing
 }  // namespace
 
 absl::Status LinkIntoTree(const fs::Dir& torch, const fs::Dir& tree) {
-  CW_RETURN_IF_ERROR(tree.MakeDirs(kTorchKind, kDirectoryMode));
+  CW_RETURN_IF_ERROR(tree.MakeDirs(kTorchKind, kCacheDirectoryMode));
   CW_ASSIGN_OR_RETURN(const fs::Dir kind, tree.OpenDir(kTorchKind));
   return PlaceAll(torch, kind, [](const fs::FileStat& from, const fs::FileStat& to) {
     return from.inode != to.inode && (from.bytes != to.bytes || from.mtime_ns != to.mtime_ns);

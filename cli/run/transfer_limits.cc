@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t kMegabyte = 1LL << 20;  // as b10-transfer counts
 constexpr int64_t kMegabytesMax = 1LL << 30;
 constexpr int64_t kSavesMax = 100;
-constexpr int64_t kSecondsMax = 7200;
-constexpr int64_t kLockSecondsMax = 3600;
+constexpr int64_t kTimeoutSecondsMax = 7200;
+constexpr int64_t kLockTimeoutSecondsMax = 3600;
 constexpr int64_t kCacheMegabytes = 1024;  // default of MAX_CACHE_SIZE_MB in b10-transfer
 
 // Returns the number in a variable; nullopt if it is not set or empty.
@@ -52,12 +52,12 @@ absl::Status ReadSizes(const Variables& environment, TransferLimits& limits) {
 
 absl::Status ReadTimes(const Variables& environment, TransferLimits& limits) {
   CW_ASSIGN_OR_RETURN(const auto seconds,
-                      Number(environment, "CLEANUP_LOCK_TIMEOUT_SECONDS", kSecondsMax));
+                      Number(environment, "CLEANUP_LOCK_TIMEOUT_SECONDS", kTimeoutSecondsMax));
   if (seconds.has_value()) {
-    limits.lock_wait = Duration(std::min(*seconds, kLockSecondsMax) * 1000);
+    limits.lock_wait = Duration(std::min(*seconds, kLockTimeoutSecondsMax) * 1000);
   }
   // Without effect: the remains of a killed process are found by their free lock, not by their age.
-  return Number(environment, "CLEANUP_INCOMPLETE_TIMEOUT_SECONDS", kSecondsMax).status();
+  return Number(environment, "CLEANUP_INCOMPLETE_TIMEOUT_SECONDS", kTimeoutSecondsMax).status();
 }
 
 absl::Status ReadFlag(const Arguments& arguments, std::string_view name, int64_t& to) {
