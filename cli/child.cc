@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/child.h"
 
-#include <spawn.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
-#include <csignal>
-#include <memory>
 #include <utility>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/fs/error.h"
+#include "lib/fs/fd.h"
 
 namespace cachewarm::cli {
 namespace {
 
 constexpr int kSignalExitBase = 128;
+constexpr int kNotStarted = 127;
 
 // The strings of a command, and the null-terminated array of pointers to them that exec requires.
 struct CStrings {
@@ -40,47 +42,95 @@ std::vector<std::string> Assignments(const std::map<std::string, std::string>& e
   return assignments;
 }
 
-absl::StatusOr<pid_t> Spawn(const ChildCommand& command) {
-  CStrings words(command.words);
-  CStrings environment(Assignments(command.environment));
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  const std::unique_ptr<posix_spawnattr_t, int (*)(posix_spawnattr_t*)> freed(
-      &attributes, &::posix_spawnattr_destroy);
-  // Reset blocked and ignored signals, so that the command does not inherit them.
-  sigset_t none;
-  sigemptyset(&none);
-  sigset_t all;
-  sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  pid_t child = 0;
-  const int error = ::posix_spawnp(&child, words.pointers[0], nullptr, &attributes,
-                                   words.pointers.data(), environment.pointers.data());
-  if (error != 0) {
-    return fs::ErrnoStatus(error, command.words[0]);
+// Sets the dispositions and the mask of `state`. Async-signal-safe.
+void Restore(const SignalState& state) {
+  for (int number = 1; number < NSIG; ++number) {
+    struct ::sigaction action {};
+    action.sa_handler = sigismember(&state.ignored, number) == 1 ? SIG_IGN : SIG_DFL;
+    ::sigaction(number, &action, nullptr);  // fails for SIGKILL and SIGSTOP, which have no choice
   }
-  return child;
+  pthread_sigmask(SIG_SETMASK, &state.blocked, nullptr);
+}
+
+// Makes descriptor `from` also `to`; true if that is not needed.
+bool Redirect(int from, int to) {
+  return from == to || ::dup2(from, to) == to;
+}
+
+// Runs in the new process: only async-signal-safe calls, because other threads may hold locks.
+[[noreturn]] void Execute(const ChildCommand& command, const CStrings& words,
+                          const CStrings& environment, pid_t parent, int report) {
+  Restore(command.signals);
+  const bool bound = ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::getppid() == parent;
+  if (bound && Redirect(command.out, STDOUT_FILENO) && Redirect(command.err, STDERR_FILENO)) {
+    ::execvpe(words.pointers[0], words.pointers.data(), environment.pointers.data());
+  }
+  const int error = bound ? errno : ESRCH;
+  static_cast<void>(!::write(report, &error, sizeof(error)));
+  ::_exit(kNotStarted);
 }
 
 }  // namespace
 
-absl::StatusOr<int> RunChild(const ChildCommand& command, std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const pid_t child, Spawn(command));
-  int status = 0;
-  {
-    const std::stop_callback pass_on(stop, [child] { ::kill(child, SIGTERM); });
-    // WNOWAIT: do not reap the child while the callback may still signal its pid.
-    siginfo_t ended{};
-    while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) != 0 &&
-           errno == EINTR) {
-    }
+absl::StatusOr<std::unique_ptr<Child>> Child::Start(const ChildCommand& command) {
+  const CStrings words(command.words);
+  const CStrings environment(Assignments(command.environment));
+  std::array<int, 2> ends{};
+  // Closed by a successful exec; else it carries the error.
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return fs::ErrnoStatus(errno, "pipe");
   }
-  if (::waitpid(child, &status, 0) != child) {
+  const fs::Fd report(ends[0]);
+  fs::Fd write_end(ends[1]);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    Execute(command, words, environment, parent, write_end.get());
+  }
+  if (child < 0) {
     return fs::ErrnoStatus(errno, command.words[0]);
   }
-  return WIFSIGNALED(status) ? kSignalExitBase + WTERMSIG(status) : WEXITSTATUS(status);
+  write_end = fs::Fd();
+  int error = 0;
+  ssize_t got = 0;
+  while ((got = ::read(report.get(), &error, sizeof(error))) < 0 && errno == EINTR) {
+  }
+  if (got == sizeof(error)) {
+    ::waitpid(child, nullptr, 0);
+    return fs::ErrnoStatus(error, command.words[0]);
+  }
+  return std::unique_ptr<Child>(new Child(child, command.words[0]));
+}
+
+void Child::Signal(int number) {
+  const std::lock_guard lock(mutex_);
+  if (!ended_) {
+    ::kill(process_, number);
+  }
+}
+
+absl::StatusOr<int> Child::Wait() {
+  // Process 1 of a container inherits orphans; elsewhere other children belong to other code.
+  const idtype_t which = ::getpid() == 1 ? P_ALL : P_PID;
+  while (true) {
+    // WNOWAIT: the pid stays valid for Signal() until it is reaped under the lock.
+    siginfo_t ended{};
+    if (::waitid(which, static_cast<id_t>(process_), &ended, WEXITED | WNOWAIT) != 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      return fs::ErrnoStatus(errno, name_);
+    }
+    const std::lock_guard lock(mutex_);
+    int status = 0;
+    if (::waitpid(ended.si_pid, &status, 0) != ended.si_pid) {
+      return fs::ErrnoStatus(errno, name_);
+    }
+    if (ended.si_pid == process_) {
+      ended_ = true;
+      return WIFSIGNALED(status) ? kSignalExitBase + WTERMSIG(status) : WEXITSTATUS(status);
+    }
+  }
 }
 
 }  // namespace cachewarm::cli

@@ -1,23 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <map>
-#include <stop_token>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cli/signals.h"
 
 namespace cachewarm::cli {
 
 struct ChildCommand {
   std::vector<std::string> words;                  // program (looked up in PATH) and arguments
   std::map<std::string, std::string> environment;  // all variables of the command
+  // Descriptors that become its standard output and error.
+  int out = 1;
+  int err = 2;
+  SignalState signals = SignalState::Default();
 };
 
-// Runs a command until it exits, with the standard streams of this process and default signal
-// handling. Forwards `stop` as one SIGTERM. Returns the exit code, or 128 + the signal that killed
-// the command. Errors: NOT_FOUND if the program does not exist.
-absl::StatusOr<int> RunChild(const ChildCommand& command, std::stop_token stop);
+// A running command in the process group of this process, so that a terminal treats it as without
+// cachewarm. If this process is killed, the kernel kills the command (PR_SET_PDEATHSIG): no server
+// is left that holds a GPU and has no parent.
+class Child {
+ public:
+  // Starts the command. NOT_FOUND if the program does not exist, PERMISSION_DENIED if it cannot be
+  // executed. The thread that calls it must live as long as the command.
+  static absl::StatusOr<std::unique_ptr<Child>> Start(const ChildCommand& command);
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // Sends a signal; no effect after the command has ended. Thread-safe.
+  void Signal(int number);
+  // Waits until the command has ended and returns its exit code, or 128 + the signal that killed
+  // it. As process 1 of a container also reaps orphans. Call once.
+  absl::StatusOr<int> Wait();
+
+ private:
+  Child(pid_t process, std::string name) : process_(process), name_(std::move(name)) {}
+
+  const pid_t process_;
+  const std::string name_;
+  std::mutex mutex_;
+  bool ended_ = false;
+};
 
 }  // namespace cachewarm::cli

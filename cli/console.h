@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "cli/signals.h"
 #include "lib/base/clock.h"
 #include "lib/codec/json_fwd.h"
 
@@ -22,6 +23,7 @@ enum ExitCode : int {
   kUsage = 2,
   kDamaged = 3,   // the bundle is damaged, or not signed with the key of --key
   kNotFound = 4,  // no such bundle or pod
+  kSkipped = 5,   // nothing to load or save
   kInterrupted = 130,
 };
 ExitCode ExitCodeOf(const absl::Status& status);
@@ -35,6 +37,9 @@ struct Console {
   const Clock& clock;
   std::stop_token stop;
   std::map<std::string, std::string> environment;
+  // Signals for the command of "run", and those that it inherits; null: `stop` is the only signal.
+  SignalRelay* signals = nullptr;
+  SignalState inherited = SignalState::Default();
 
   std::string Environment(const std::string& name) const;
 };

@@ -2,6 +2,7 @@
 #include "cli/facts.h"
 
 #include <array>
+#include <utility>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
@@ -46,13 +47,13 @@ std::span<const Option> MachineOptionList() {
   return kOptions;
 }
 
-absl::StatusOr<Machine> FindMachine(const Arguments& arguments) {
-  Machine machine;
+absl::StatusOr<Machine> FindMachine(const Arguments& arguments, EngineVersions engines) {
+  Machine machine{.engines = std::move(engines)};
   CW_ASSIGN_OR_RETURN(machine.facts, probe::ProbeNode({.facts_file = arguments.Value("node-facts")},
                                                       *gpu::MakeCudaProbe()));
   machine.factors = {.gpu_type = machine.facts.gpu_type,
                      .cpu_class = machine.facts.cpu_class,
-                     .image = arguments.Value("image", "local"),
+                     .image = arguments.Value("image", ImageOf(machine.engines)),
                      .container = arguments.Value("container", "main")};
   CW_ASSIGN_OR_RETURN(machine.factors.devices, DevicesOf(arguments, machine.facts));
   CW_ASSIGN_OR_RETURN(machine.key, fingerprint::KeyOf(machine.factors));
@@ -64,8 +65,11 @@ std::string TagOf(const Machine& machine) {
 }
 
 bundle::Facts FactsOf(const Machine& machine, const Collection& collection) {
-  return capture::FactsOf({.key = machine.key, .factors = machine.factors, .node = machine.facts},
-                          collection.selection);
+  bundle::Facts facts =
+      capture::FactsOf({.key = machine.key, .factors = machine.factors, .node = machine.facts},
+                       collection.selection);
+  facts.engines = machine.engines;
+  return facts;
 }
 
 }  // namespace cachewarm::cli

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "cli/arguments.h"
 #include "cli/collect.h"
+#include "cli/run/engines.h"
 #include "lib/bundle/format.h"
 #include "lib/fingerprint/key.h"
 #include "lib/fingerprint/node_facts.h"
@@ -21,8 +22,11 @@ struct Machine {
   fingerprint::NodeFacts facts;
   fingerprint::KeyFactors factors;
   std::string key;
+  EngineVersions engines;
 };
-absl::StatusOr<Machine> FindMachine(const Arguments& arguments);
+// Without --image the image in the key is ImageOf(engines), so that another version of an engine
+// has another key. UNAVAILABLE if the driver does not answer.
+absl::StatusOr<Machine> FindMachine(const Arguments& arguments, EngineVersions engines = {});
 
 // Returns the tag of the machine's bundle: "k-<key>".
 std::string TagOf(const Machine& machine);

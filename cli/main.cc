@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "cli/console.h"
+#include "cli/run/time_limit.h"
+#include "cli/signals.h"
 #include "cli/verbs.h"
 #include "lib/http/client.h"
 #include "lib/process/process.h"
@@ -27,16 +29,40 @@ std::map<std::string, std::string> EnvironmentOf(char** variables) {
   return environment;
 }
 
+// Blocks the signals that "run" forwards, and returns them with those of BlockSignals().
+sigset_t BlockForwardedSignals(sigset_t signals) {
+  for (const int number : kForwardedSignals) {
+    sigaddset(&signals, number);
+  }
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
 int Main(const std::vector<std::string>& words) {
-  const sigset_t signals = process::BlockSignals();
+  const SignalState inherited = SignalState::Read();
+  const bool forwards = !words.empty() && words[0] == "run";
+  sigset_t signals = process::BlockSignals();
+  if (forwards) {
+    signals = BlockForwardedSignals(signals);
+  }
   http::PrepareProcess();
   std::stop_source stop;
+  SignalRelay relay;
   std::atomic<bool> done = false;
   std::jthread waiter([&] {
-    int signal = 0;
-    while (sigwait(&signals, &signal) == 0 && !done) {
-      if (!stop.request_stop()) {
-        std::_Exit(kInterrupted);  // second signal: exit at once; no cleanup is needed
+    siginfo_t received{};
+    while (true) {
+      const int signal = sigwaitinfo(&signals, &received);
+      if (done) {
+        return;
+      }
+      if (signal <= 0) {
+        continue;  // EINTR: this process was stopped and continued
+      }
+      if (forwards) {
+        relay.Deliver({.number = signal, .from_terminal = received.si_code == SI_KERNEL});
+      } else if (!stop.request_stop()) {
+        std::_Exit(kInterrupted);  // second signal: exit without cleanup, which is safe
       }
     }
   });
@@ -45,11 +71,16 @@ int Main(const std::vector<std::string>& words) {
                   .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
                   .clock = SystemClock(),
                   .stop = stop.get_token(),
-                  .environment = EnvironmentOf(environ)};
+                  .environment = EnvironmentOf(environ),
+                  .signals = forwards ? &relay : nullptr,
+                  .inherited = inherited};
   const int code = RunProgram(words, console);
   std::cout.flush();
+  if (AbandonedThreads() > 0) {
+    std::_Exit(code);  // a thread hangs in a system call and uses what destructors would free
+  }
   done = true;
-  // Wakes the waiter, which receives the blocked SIGTERM with sigwait().
+  // The waiter blocks SIGTERM and receives it with sigwaitinfo().
   pthread_kill(waiter.native_handle(), SIGTERM);  // NOLINT(bugprone-bad-signal-to-kill-thread)
   return code;
 }

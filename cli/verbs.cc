@@ -74,9 +74,9 @@ int RunVerb(const Verb& verb, std::span<const std::string> words, Console& conso
 }  // namespace
 
 const std::vector<Verb>& AllVerbs() {
-  static const std::vector<Verb> verbs = {PackVerb(),    UnpackVerb(),    PushVerb(),    PullVerb(),
-                                          SignVerb(),    VerifyVerb(),    InspectVerb(), RunVerb(),
-                                          ReleaseVerb(), CompletionVerb()};
+  static const std::vector<Verb> verbs = {
+      PackVerb(),    UnpackVerb(), PushVerb(), PullVerb(), SignVerb(),    VerifyVerb(),
+      InspectVerb(), RunVerb(),    LoadVerb(), SaveVerb(), ReleaseVerb(), CompletionVerb()};
   return verbs;
 }
 
@@ -96,7 +96,7 @@ std::string ProgramHelp() {
       "@sha256:hex to select one bundle of that name.\n\n"
       "\"cachewarm VERB --help\" describes a verb, \"cachewarm --version\" prints the version.\n"
       "Exit codes: 0 success, 1 failure, 2 usage error, 3 bundle damaged or not signed by --key,\n"
-      "4 bundle or pod not found, 130 interrupted.\n";
+      "4 bundle or pod not found, 5 nothing to load or save, 130 interrupted.\n";
   return help;
 }
 

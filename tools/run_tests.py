@@ -162,8 +162,9 @@ def unit(stages):
     must(stages, "building the tests (ASan, UBSan)", "tools/stage", "build-dev")
     ctest(stages, "unit, golden, contract and simulation tests",
           env={"CACHEWARM_REGISTRY_BIN": str(REGISTRY)})
-    pytest(stages, "tests of chart, manifests, bench, rules and tools", "tests/charts",
-           "tests/bench", "tests/tidy", "tests/tools", "tests/mutate")
+    pytest(stages, "tests of chart, manifests, bench, rules, tools and package",
+           "tests/charts",
+           "tests/bench", "tests/tidy", "tests/tools", "tests/mutate", "tests/python")
     pytest(stages, "tests of the chaos run's judge", "tests/e2e/chaos", "-m", "not slow")
 
 

@@ -14,6 +14,8 @@ Verb SignVerb();
 Verb VerifyVerb();
 Verb InspectVerb();
 Verb RunVerb();
+Verb LoadVerb();
+Verb SaveVerb();
 Verb ReleaseVerb();
 Verb CompletionVerb();
 

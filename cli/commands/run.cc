@@ -1,215 +1,277 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <filesystem>
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "cli/child.h"
-#include "cli/collect.h"
 #include "cli/commands/commands.h"
-#include "cli/facts.h"
-#include "cli/reference.h"
-#include "cli/signature.h"
-#include "cli/tree.h"
+#include "cli/run/background.h"
+#include "cli/run/directory.h"
+#include "cli/run/environment.h"
+#include "cli/run/fetch.h"
+#include "cli/run/interpreter.h"
+#include "cli/run/options.h"
+#include "cli/run/publish.h"
+#include "cli/run/time_limit.h"
 #include "fmt/format.h"
-#include "lib/api/names.h"
 #include "lib/base/status.h"
-#include "lib/bundle/signature/signature.h"
-#include "lib/bundle/transfer.h"
-#include "lib/fs/tree.h"
+#include "lib/caches/cache_table.h"
 
 namespace cachewarm::cli {
 namespace {
 
 constexpr mode_t kTreeMode = 0755;
+constexpr int kNotExecutable = 126;
 constexpr int kCommandNotFound = 127;
-
-// Inputs of one run, resolved before the command starts.
-struct RunContext {
-  OpenedReference store;
-  Machine machine;
-  std::string tag;
-  bundle::KeyFiles keys;
-};
-
-// Resolves the options. A --store without a scheme is a directory, used as an image layout with one
-// repository for each --name.
-absl::StatusOr<RunContext> MakeRunContext(const Arguments& arguments, const Console& console) {
-  std::string store = arguments.Value("store");
-  if (store.find("://") == std::string::npos) {
-    store = "layout://" + std::filesystem::absolute(store).lexically_normal().string();
-  }
-  while (store.ends_with('/')) {
-    store.pop_back();
-  }
-  RunContext context;
-  CW_ASSIGN_OR_RETURN(context.store,
-                      OpenReference(fmt::format("{}/{}", store, arguments.Value("name", "run")),
-                                    arguments, console));
-  CW_ASSIGN_OR_RETURN(context.machine, FindMachine(arguments));
-  context.tag = TagOf(context.machine);
-  context.keys = {.public_key_file = arguments.Value("key"),
-                  .private_key_file = arguments.Value("sign-key")};
-  return context;
-}
-
-absl::StatusOr<std::string> DirectoryOf(const Arguments& arguments, const Console& console) {
-  std::string directory = arguments.Value("dir");
-  if (directory.empty()) {
-    const std::string cache = console.Environment("XDG_CACHE_HOME");
-    const std::string home = console.Environment("HOME");
-    if (cache.empty() && home.empty()) {
-      return absl::InvalidArgumentError("--dir: required, because HOME is not set");
-    }
-    directory = fmt::format("{}/cachewarm/{}", cache.empty() ? home + "/.cache" : cache,
-                            arguments.Value("name", "run"));
-  }
-  return std::filesystem::absolute(directory).lexically_normal().string();
-}
-
-// Returns the environment of the command. The variables of the presets point below `directory`
-// instead of the mount path of pods. Variables that are already set are kept.
-std::map<std::string, std::string> EnvironmentFor(const std::string& directory,
-                                                  const Console& console) {
-  std::map<std::string, std::string> environment = console.environment;
-  for (const api::EnvVar& preset : caches::CacheTable::AllPresets().Env()) {
-    std::string value = preset.value;
-    if (value.starts_with(api::kMountPath)) {
-      value.replace(0, api::kMountPath.size(), directory);
-    }
-    environment.emplace(preset.name, std::move(value));
-  }
-  return environment;
-}
-
-// Size and modification time of each file that may be in a bundle, by path. Two snapshots show
-// whether the command added or changed a file.
-using TreeSnapshot = std::map<std::string, std::pair<int64_t, int64_t>>;
-
-TreeSnapshot TakeSnapshot(const std::string& directory) {
-  TreeSnapshot snapshot;
-  const auto tree = fs::Dir::Open(directory);
-  if (!tree.ok()) {
-    return snapshot;
-  }
-  const absl::Status walked = fs::Walk(*tree, "", {}, [&snapshot](const fs::WalkEntry& entry) {
-    if (entry.stat.type == fs::FileType::kFile &&
-        caches::CacheTable::AllPresets().Classify(entry.path).carried()) {
-      snapshot[entry.path] = {entry.stat.bytes, entry.stat.mtime_ns};
-    }
-    return fs::WalkNext::kContinue;
-  });
-  if (!walked.ok()) {
-    snapshot.clear();
-  }
-  return snapshot;
-}
-
-// Removes the empty directories of an earlier run, because an unpacked bundle can only replace an
-// empty directory.
-void RemoveEmptyDirectories(const std::string& directory) {
-  const auto tree = fs::Dir::Open(directory);
-  for (const std::string& below : caches::CacheTable::AllPresets().Directories()) {
-    if (tree.ok()) {
-      tree->Remove(below).IgnoreError();
-    }
-  }
-}
-
-absl::Status Fetch(const RunContext& context, const std::string& directory, Console& console) {
-  if (!TakeSnapshot(directory).empty()) {
-    return absl::OkStatus();
-  }
-  RemoveEmptyDirectories(directory);
-  const bundle::RepositoryRef place = context.store.place();
-  CW_ASSIGN_OR_RETURN(const Digest digest,
-                      context.store.store->ResolveTag(place.repository, context.tag, console.stop));
-  CW_RETURN_IF_ERROR(CheckKey(context.store, digest, context.keys.public_key_file, console.stop));
-  CW_ASSIGN_OR_RETURN(const bundle::Bundle found, bundle::ReadBundle(place, digest, console.stop));
-  Progress progress(console, "fetching", false);
-  return MakeTree(place, found, {.directory = directory}, progress, console.stop);
-}
-
-// Returns true if the store has no bundle of this key, for example because an earlier run could not
-// reach the store and did not publish.
-bool IsMissing(const RunContext& context, const Console& console) {
-  return absl::IsNotFound(
-      context.store.store->ResolveTag(context.store.reference.repository, context.tag, console.stop)
-          .status());
-}
-
-absl::Status Publish(const RunContext& context, const std::string& directory, Console& console) {
-  CW_ASSIGN_OR_RETURN(const fs::Dir tree, fs::Dir::Open(directory));
-  CW_ASSIGN_OR_RETURN(Collection collection, CollectTree(tree, caches::CacheTable::AllPresets()));
-  if (collection.files.empty()) {
-    return absl::OkStatus();
-  }
-  std::optional<bundle::PrivateKey> key;
-  if (const std::string& file = context.keys.private_key_file; !file.empty()) {
-    CW_ASSIGN_OR_RETURN(key, bundle::ReadPrivateKey(file));
-  }
-  const bundle::Facts facts = FactsOf(context.machine, collection);
-  // Publish even if a stop was requested: the signal that ended the command often stops this
-  // process as well.
-  CW_ASSIGN_OR_RETURN(const bundle::Publication published,
-                      bundle::Publish(context.store.place(), std::move(collection.files), facts,
-                                      {.tag = context.tag}, std::stop_token()));
-  if (key.has_value()) {
-    CW_RETURN_IF_ERROR(
-        bundle::Sign(context.store.place(), published.digest, *key, std::stop_token()).status());
-  }
-  console.err << fmt::format("cachewarm run: published {} files, {}, for the next start\n",
-                             published.files, FormatBytes(published.bytes));
-  return absl::OkStatus();
-}
+constexpr int kSignalExitBase = 128;
 
 void Warn(const absl::Status& status, std::string_view consequence, Console& console) {
-  if (!status.ok() && !absl::IsNotFound(status)) {
+  if (!status.ok()) {
     console.err << fmt::format("cachewarm run: {}; {}\n", Message(status), consequence);
   }
 }
 
-absl::Status MakeDirectories(const std::string& directory) {
+// Returns the environment of the command. Variables that are already set are kept.
+std::map<std::string, std::string> EnvironmentFor(const std::string& directory,
+                                                  const Console& console) {
+  std::map<std::string, std::string> environment = console.environment;
+  environment.merge(PresetVariables(directory));
+  return environment;
+}
+
+absl::Status MakeDirectories(const fs::Dir& dir) {
   for (const std::string& below : caches::CacheTable::AllPresets().Directories()) {
-    CW_RETURN_IF_ERROR(
-        fs::Dir::OpenOrMake(fmt::format("{}/{}", directory, below), kTreeMode).status());
+    CW_RETURN_IF_ERROR(dir.MakeDirs(below, kTreeMode));
   }
   return absl::OkStatus();
 }
 
-absl::Status PrepareTree(const absl::StatusOr<RunContext>& context, const std::string& directory,
-                         Console& console) {
-  CW_RETURN_IF_ERROR(context.status());
-  const std::filesystem::path parent = std::filesystem::path(directory).parent_path();
-  CW_RETURN_IF_ERROR(fs::Dir::OpenOrMake(parent.string(), kTreeMode).status());
-  return Fetch(*context, directory, console);
-}
+// One call of "run".
+class CommandRun {
+ public:
+  CommandRun(const Arguments& arguments, LifeCycle cycle, Console& console)
+      : arguments_(arguments), cycle_(std::move(cycle)), console_(console) {}
+
+  absl::StatusOr<int> Run() {
+    const std::stop_callback also_stop(console_.stop, [this] { stop_.request_stop(); });
+    ReceiveSignals([this](const ReceivedSignal& signal) {
+      if (signal.number != SIGWINCH) {
+        early_signal_ = signal.number;
+        stop_.request_stop();
+      }
+    });
+    CW_RETURN_IF_ERROR(Prepare());
+    if (stop_.stop_requested()) {
+      return early_signal_ != 0 ? kSignalExitBase + early_signal_ : int{kInterrupted};
+    }
+    const auto code = RunCommand();
+    if (absl::IsNotFound(code.status()) || absl::IsPermissionDenied(code.status())) {
+      console_.err << fmt::format("cachewarm run: {}\n", Message(code.status()));
+      return absl::IsNotFound(code.status()) ? kCommandNotFound : kNotExecutable;
+    }
+    if (code.ok() && context_ != nullptr && MayPublish()) {
+      PublishAtEnd();
+    }
+    return code;
+  }
+
+ private:
+  void ReceiveSignals(SignalRelay::Receiver receiver) {
+    if (console_.signals != nullptr) {
+      console_.signals->Receive(std::move(receiver));
+    }
+  }
+
+  // A machine that accepts only signed bundles and cannot sign would publish one that it must not
+  // use itself, in place of a signed one.
+  bool MayPublish() const {
+    const bundle::KeyFiles& keys = context_->source.keys;
+    return keys.public_key_file.empty() || !keys.private_key_file.empty();
+  }
+
+  // Opens and fills the cache directory. Returns only errors of the arguments: for any other the
+  // command starts without the cache.
+  absl::Status Prepare() {
+    auto source = OpenSource(arguments_, console_,
+                             FindEngines({.words = arguments_.rest(),
+                                          .environment = console_.environment,
+                                          .directory = std::filesystem::current_path().string()}));
+    if (absl::IsInvalidArgument(source.status())) {
+      return source.status();
+    }
+    constexpr std::string_view kWithout = "the command runs without a cache directory";
+    if (!source.ok()) {
+      Warn(source.status(), kWithout, console_);
+      return absl::OkStatus();
+    }
+    CW_ASSIGN_OR_RETURN(const std::string path,
+                        CacheDirectoryOf(arguments_, source->machine, console_));
+    auto opened = OpenCacheDirectory(path, source->machine, {.clock = console_.clock});
+    if (!opened.ok()) {
+      console_.err << fmt::format("cachewarm run: {}; {}\n", Message(opened.status()), kWithout);
+      return absl::OkStatus();
+    }
+    if (!opened->note.empty()) {
+      console_.err << fmt::format("cachewarm run: {}\n", opened->note);
+    }
+    context_ = std::make_shared<const RunContext>(RunContext{.source = *std::move(source),
+                                                             .dir = std::move(opened->dir),
+                                                             .path = std::move(opened->path)});
+    Fetch();
+    before_ = TakeSnapshot(context_->dir);
+    Warn(MakeDirectories(context_->dir), "the command must create its cache directories", console_);
+    return absl::OkStatus();
+  }
+
+  void Fetch() {
+    auto progress = std::make_shared<Progress>(console_, "fetching", false);
+    const auto fetched = RunWithin<FetchReport>(
+        console_.clock, cycle_.max_wait, stop_.get_token(),
+        [context = context_, &clock = console_.clock, progress](std::stop_token stop) {
+          return FetchMissing(
+              {.source = context->source,
+               .dir = context->dir,
+               .clock = clock,
+               .limits = {},
+               .on_progress = [progress](int64_t done,
+                                         int64_t total) { progress->Show(done, total); }},
+              std::move(stop));
+        });
+    progress.reset();  // clears the line
+    const std::string_view consequence =
+        TakeSnapshot(context_->dir).empty() ? "starting cold" : "using the files of the last start";
+    if (!fetched.has_value() || absl::IsCancelled(fetched->status)) {
+      if (!stop_.stop_requested()) {
+        console_.err << fmt::format(
+            "cachewarm run: the store {} did not deliver the bundle within {} (--max-wait); {}\n",
+            context_->source.store.reference.ToString(), FormatDuration(cycle_.max_wait),
+            consequence);
+      }
+      return;
+    }
+    if (absl::IsDataLoss(fetched->status) || absl::IsInvalidArgument(fetched->status)) {
+      damaged_ = fetched->bundle;
+    }
+    if (!absl::IsNotFound(fetched->status)) {
+      Warn(fetched->status, consequence, console_);
+    }
+  }
+
+  absl::StatusOr<int> RunCommand() {
+    ChildCommand command{.words = arguments_.rest(),
+                         .environment = context_ == nullptr
+                                            ? console_.environment
+                                            : EnvironmentFor(context_->path, console_),
+                         .signals = console_.inherited};
+    // Declared before the tap, whose thread calls it.
+    std::unique_ptr<BackgroundPublisher> background;
+    std::atomic<BackgroundPublisher*> listener = nullptr;
+    std::unique_ptr<OutputTap> tap;
+    if (cycle_.ready_log.has_value() && context_ != nullptr && MayPublish()) {
+      CW_ASSIGN_OR_RETURN(
+          tap, OutputTap::Open(*cycle_.ready_log, [&listener] { listener.load()->LogMatched(); }));
+      command.out = tap->out();
+      command.err = tap->err();
+    }
+    CW_ASSIGN_OR_RETURN(const std::unique_ptr<Child> child, Child::Start(command));
+    if (context_ != nullptr && cycle_.publishes_while_running && MayPublish()) {
+      background =
+          std::make_unique<BackgroundPublisher>(context_,
+                                                BackgroundOptions{.rules = cycle_.rules,
+                                                                  .ready_url = cycle_.ready_url,
+                                                                  .before = before_,
+                                                                  .damaged = damaged_},
+                                                console_);
+      listener = background.get();
+    }
+    if (tap != nullptr) {
+      tap->Start();
+    }
+    auto code = Follow(*child);
+    if (tap != nullptr) {
+      tap->Finish();
+    }
+    if (background != nullptr) {
+      published_ = background->Stop();
+      damaged_ = published_.empty() ? damaged_ : Digest();
+    }
+    return code;
+  }
+
+  // Passes signals on to the child until it has ended.
+  absl::StatusOr<int> Follow(Child& child) {
+    const std::stop_callback on_stop(console_.stop, [&child] { child.Signal(SIGTERM); });
+    ReceiveSignals([&child](const ReceivedSignal& signal) {
+      if (!signal.from_terminal) {
+        child.Signal(signal.number);
+      }
+    });
+    if (early_signal_ != 0) {
+      child.Signal(early_signal_);  // it came while the child was being started
+    }
+    auto code = child.Wait();
+    // From now on a signal ends the publication.
+    ReceiveSignals([this](const ReceivedSignal& signal) {
+      if (signal.number != SIGWINCH) {
+        end_.request_stop();
+      }
+    });
+    return code;
+  }
+
+  void PublishAtEnd() {
+    const TreeSnapshot now = TakeSnapshot(context_->dir);
+    if (now.empty() || now == published_) {
+      return;
+    }
+    const auto replaced = ReplacedFiles(published_.empty() ? before_ : published_, now);
+    const auto published = RunWithin<absl::StatusOr<PublishReport>>(
+        console_.clock, cycle_.max_wait, end_.get_token(),
+        [context = context_, &clock = console_.clock, replaced,
+         damaged = damaged_](std::stop_token stop) {
+          return PublishUnion({.source = context->source,
+                               .dir = context->dir,
+                               .clock = clock,
+                               .replaced = replaced,
+                               .damaged = damaged},
+                              std::move(stop));
+        });
+    if (!published.has_value() || absl::IsCancelled(published->status())) {
+      console_.err << fmt::format(
+          "cachewarm run: {}; nothing published, the next start publishes\n",
+          end_.stop_requested() ? "a signal ended the publication"
+                                : fmt::format("the store {} did not take the bundle within {} "
+                                              "(--max-wait)",
+                                              context_->source.store.reference.ToString(),
+                                              FormatDuration(cycle_.max_wait)));
+      return;
+    }
+    Warn(published->status(), "nothing published", console_);
+    if (published->ok() && (*published)->outcome == PublishOutcome::kPublished) {
+      console_.err << fmt::format("cachewarm run: published {} files, {}, for the next start\n",
+                                  (*published)->files, FormatBytes((*published)->bytes));
+    }
+  }
+
+  const Arguments& arguments_;
+  const LifeCycle cycle_;
+  Console& console_;
+  std::stop_source stop_;  // ends the preparation
+  std::stop_source end_;   // ends the publication after the command
+  std::atomic<int> early_signal_ = 0;
+  std::shared_ptr<const RunContext> context_;  // null: the command runs without the cache
+  TreeSnapshot before_;                        // the files before the command started
+  TreeSnapshot published_;                     // the files as of the last publication
+  Digest damaged_;                             // the bundle that could not be used
+};
 
 absl::StatusOr<int> Run(const Arguments& arguments, Console& console) {
-  if (arguments.Value("store").empty()) {
-    return absl::InvalidArgumentError(
-        "--store: required; the directory or URL where bundles are stored");
-  }
-  CW_ASSIGN_OR_RETURN(const std::string directory, DirectoryOf(arguments, console));
-  const auto context = MakeRunContext(arguments, console);
-  if (absl::IsInvalidArgument(context.status())) {
-    return context.status();
-  }
-  Warn(PrepareTree(context, directory, console), "starting cold", console);
-  Warn(MakeDirectories(directory), "the command must create its cache directories", console);
-  const TreeSnapshot before = TakeSnapshot(directory);
-  const auto code = RunChild(
-      {.words = arguments.rest(), .environment = EnvironmentFor(directory, console)}, console.stop);
-  if (absl::IsNotFound(code.status())) {
-    console.err << fmt::format("cachewarm run: {}\n", Message(code.status()));
-    return kCommandNotFound;
-  }
-  CW_RETURN_IF_ERROR(code.status());
-  if (context.ok() && (TakeSnapshot(directory) != before || IsMissing(*context, console))) {
-    Warn(Publish(*context, directory, console), "nothing published", console);
-  }
-  return *code;
+  CW_ASSIGN_OR_RETURN(LifeCycle cycle, ParseLifeCycle(arguments));
+  return CommandRun(arguments, std::move(cycle), console).Run();
 }
 
 }  // namespace
@@ -221,30 +283,27 @@ Verb RunVerb() {
       .summary = "Run a command and keep its compile caches between starts",
       .text =
           "Sets the environment variables of all known compile caches to directories below --dir,\n"
-          "fetches the bundle of this machine from --store if --dir is empty, runs the command,\n"
-          "and publishes new cache files when the command exits. Does not need Kubernetes.\n"
-          "Variables that are already set are kept. If the store fails, the command starts cold.\n"
-          "The exit code is that of the command.\n\n"
+          "fetches the files of this machine's bundle that --dir lacks from --store, and runs the\n"
+          "command. Publishes the cache files as soon as the command is ready and they have\n"
+          "settled, and again when more was compiled, together with the files that the store\n"
+          "already has. Does not need Kubernetes.\n\n"
+          "Signals, exit code and terminal are those of the command. Variables that are already\n"
+          "set are kept. If the store fails or is slow (--max-wait), the command starts cold.\n\n"
+          "The bundle is that of the GPU type, the CPU class, the devices and the versions of\n"
+          "torch, triton, vllm, sglang, jax and flashinfer in the Python that the command runs\n"
+          "(or --image). A directory of another GPU type or CPU class is not used: a sibling\n"
+          "directory takes its place.\n\n"
           "With --key only bundles signed by that key are used; --sign-key signs the bundles that\n"
-          "are published. Some engines store absolute paths in their caches: use the same --dir\n"
-          "on every machine.\n\n"
-          "  cachewarm run --store /srv/bundles --name llama -- vllm serve llama\n",
-      .options = {{.name = "store",
-                   .value = "DIR|URL",
-                   .help = "store of the bundles (required): a directory, oci://host/path or "
-                           "layout:///dir"},
-                  {.name = "name",
-                   .value = "NAME",
-                   .help = "name of the bundles in the store (default: run)"},
-                  {.name = "dir",
-                   .value = "DIR",
-                   .help = "cache directory (default: ~/.cache/cachewarm/NAME)"},
-                  PublicKeyOption(),
-                  {.name = "sign-key",
-                   .value = "FILE",
-                   .help = "PEM file of the private key that signs published bundles"}},
+          "are published. With --key alone nothing is published.\n\n"
+          "Some engines store absolute paths in their caches: use the same --dir on every "
+          "machine.\n\n"
+          "  cachewarm run --store /srv/bundles --name llama \\\n"
+          "      --ready-url http://127.0.0.1:8000/health -- vllm serve llama\n",
+      .options = SourceOptionList(),
       .run = Run,
       .takes_rest = true};
+  const std::vector<Option> cycle = LifeCycleOptionList();
+  verb.options.insert(verb.options.end(), cycle.begin(), cycle.end());
   verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
   return verb;

@@ -30,6 +30,8 @@ const std::vector<Target>& AllTargets() {
       {"yaml", &Yaml},
       {"cached_file", &CachedFile},
       {"admission_review", &AdmissionReview},
+      {"python_files", &PythonFiles},
+      {"directory_marker", &DirectoryMarker},
   };
   return targets;
 }

@@ -42,6 +42,10 @@ void WatchStream(std::string_view bytes);
 // Input from clients of the webhook (webhook_targets.cc).
 void AdmissionReview(std::string_view bytes);
 
+// Input from the machine on which "cachewarm run" starts a command (cli_targets.cc).
+void PythonFiles(std::string_view bytes);
+void DirectoryMarker(std::string_view bytes);
+
 // Input from a node, its administrator and its pods (node_targets.cc).
 void NodeFacts(std::string_view bytes);
 void CpuInfo(std::string_view bytes);

@@ -14,9 +14,9 @@
 #include "agent/tree/links.h"
 #include "agent/tree/records.h"
 #include "lib/base/status.h"
+#include "lib/bundle/fit.h"
 #include "lib/bundle/signature/signature.h"
 #include "lib/bundle/unpack/tree_files.h"
-#include "lib/fingerprint/fit.h"
 #include "lib/fs/tree.h"
 
 namespace cachewarm::agent {
@@ -35,24 +35,6 @@ int64_t DiskBytes(const bundle::Config& config) {
     bytes += (entry.bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
   }
   return bytes;
-}
-
-absl::Status CheckFit(const bundle::Bundle& bundle, const FetchJob& job) {
-  const auto factor = [&](const char* name) {
-    const auto found = bundle.config.facts.factors.find(name);
-    return found == bundle.config.facts.factors.end() ? std::string() : found->second;
-  };
-  fingerprint::BundleFacts facts;
-  facts.factors.gpu_type = factor("gpuType");
-  facts.factors.cpu_class = factor("cpuClass");
-  facts.native_host_code = bundle.config.facts.requires_cpu_class;
-  if (!fingerprint::FitsNode(facts, job.gpu_type, job.cpu_class)) {
-    return absl::InvalidArgumentError(fmt::format(
-        "bundle {} was built for GPU type {} and CPU class {}, but this node is {} and {}",
-        bundle.digest.Short(), facts.factors.gpu_type, facts.factors.cpu_class, job.gpu_type,
-        job.cpu_class));
-  }
-  return absl::OkStatus();
 }
 
 // Returns the source of an extraction error if it is not the store: the bundle or the local disk.
@@ -145,7 +127,7 @@ class Fetcher {
       source_ = FaultSource::kBundle;
       absl::StatusOr<bundle::Bundle> bundle = bundle::ReadBundle(Place(), wanted.digest, stop_);
       CW_RETURN_IF_ERROR(bundle.status());
-      CW_RETURN_IF_ERROR(CheckFit(*bundle, job_));
+      CW_RETURN_IF_ERROR(bundle::CheckFit(*bundle, job_.gpu_type, job_.cpu_class));
       source_ = FaultSource::kDisk;
       disk_bytes += DiskBytes(bundle->config);
       CW_RETURN_IF_ERROR(CheckCapacity(disk_bytes));

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run/fetch.h"
+
+#include <sys/types.h>
+
+#include <string>
+#include <utility>
+
+#include "cli/run/directory.h"
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/bundle/unpacker.h"
+#include "lib/caches/cache_table.h"
+#include "lib/fs/lock.h"
+#include "lib/fs/tree.h"
+
+namespace cachewarm::cli {
+namespace {
+
+constexpr char kStaging[] = ".cachewarm/fetch";
+constexpr char kFetchLock[] = ".cachewarm/fetch.lock";
+constexpr int64_t kBlockBytes = 4096;  // of the file system: a file occupies whole blocks
+
+// The files of a bundle that a directory lacks.
+struct Missing {
+  bundle::PresentEntries present;
+  int64_t files = 0;
+  int64_t bytes = 0;
+  int64_t disk_bytes = 0;
+};
+
+absl::StatusOr<Missing> FindMissing(const bundle::Bundle& found, const fs::Dir& dir) {
+  Missing missing;
+  for (const bundle::Entry& entry : found.config.entries) {
+    if (entry.path.starts_with(fmt::format("{}/", kOwnFiles))) {
+      return absl::InvalidArgumentError(fmt::format(
+          "bundle {} has the file {}, which belongs to cachewarm and to no cache; publish another "
+          "bundle",
+          found.digest.Short(), entry.path));
+    }
+    CW_ASSIGN_OR_RETURN(const bool exists, dir.Exists(entry.path));
+    missing.present.push_back(exists);
+    if (!exists) {
+      ++missing.files;
+      missing.bytes += entry.bytes;
+      missing.disk_bytes += (entry.bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+    }
+  }
+  return missing;
+}
+
+absl::Status CheckSize(const bundle::Bundle& found, const FetchLimits& limits) {
+  const int64_t bytes = bundle::PackedBytes(found.manifest);
+  if (limits.packed_bytes_max > 0 && bytes > limits.packed_bytes_max) {
+    return absl::OutOfRangeError(
+        fmt::format("bundle {} has {} bytes, more than the limit of {} (--max-bytes)",
+                    found.digest.Short(), bytes, limits.packed_bytes_max));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSpace(const fs::Dir& dir, int64_t needed_bytes, int64_t reserve_bytes) {
+  CW_ASSIGN_OR_RETURN(const fs::Space space, fs::MeasureSpace(dir));
+  if (needed_bytes > space.free_bytes - reserve_bytes) {
+    return absl::ResourceExhaustedError(fmt::format(
+        "{}: {} bytes needed, {} free, of which {} must stay free; free space on this disk",
+        dir.name(), needed_bytes, space.free_bytes, reserve_bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Download(const FetchJob& job, const bundle::Bundle& found, Missing& missing,
+                      std::stop_token stop) {
+  CW_RETURN_IF_ERROR(job.dir.MakeDir(kStaging, kCacheDirectoryMode));
+  CW_ASSIGN_OR_RETURN(const fs::Dir staging, job.dir.OpenDir(kStaging));
+  const auto mode_of = [](const bundle::Entry& entry) {
+    return mode_t{caches::CacheTable::AllPresets().Classify(entry.path).mode()};
+  };
+  return bundle::Extract(job.source.store.place(),
+                         {.bundle = found,
+                          .staging = staging,
+                          .options = {.limits = job.limits.archive,
+                                      .mode_of = mode_of,
+                                      .directory_mode = kCacheDirectoryMode,
+                                      .present = std::move(missing.present),
+                                      .check_contents = false},
+                          .on_progress = job.on_progress},
+                         std::move(stop));
+}
+
+// Moves what `dir` lacks from the staging directory to its place: a whole directory with one
+// rename where nothing of it exists, else file by file.
+absl::Status MoveIntoPlace(const fs::Dir& dir) {
+  absl::Status moved;
+  CW_RETURN_IF_ERROR(fs::Walk(dir, kStaging, {}, [&](const fs::WalkEntry& entry) {
+    const auto exists = dir.Exists(entry.path);
+    moved = exists.status();
+    if (exists.ok() && !*exists) {
+      moved = dir.Rename(fmt::format("{}/{}", kStaging, entry.path), entry.path);
+    }
+    if (!moved.ok()) {
+      return fs::WalkNext::kStop;
+    }
+    return *exists ? fs::WalkNext::kContinue : fs::WalkNext::kSkipDirectory;
+  }));
+  return moved;
+}
+
+absl::Status Add(const FetchJob& job, const bundle::Bundle& found, Missing& missing,
+                 const std::stop_token& stop) {
+  CW_RETURN_IF_ERROR(Download(job, found, missing, stop));
+  // The caller may have started the command without waiting for the end of this call.
+  return stop.stop_requested() ? absl::CancelledError("the fetch was stopped")
+                               : MoveIntoPlace(job.dir);
+}
+
+absl::StatusOr<Missing> Fetch(const FetchJob& job, const bundle::Bundle& found,
+                              const std::stop_token& stop) {
+  const FetchLimits& limits = job.limits;
+  CW_RETURN_IF_ERROR(CheckSize(found, limits));
+  CW_RETURN_IF_ERROR(bundle::CheckBundle(found.manifest, found.config, limits.archive));
+  CW_RETURN_IF_ERROR(job.dir.MakeDirs(kOwnFiles, kCacheDirectoryMode));
+  CW_ASSIGN_OR_RETURN(const fs::Fd lock,
+                      fs::Lock(job.dir, kFetchLock,
+                               {.clock = job.clock, .timeout = limits.lock_wait, .stop = stop}));
+  CW_RETURN_IF_ERROR(fs::RemoveTree(job.dir, kStaging));  // remains of a killed process
+  CW_ASSIGN_OR_RETURN(Missing missing, FindMissing(found, job.dir));
+  if (missing.files == 0) {
+    return missing;
+  }
+  CW_RETURN_IF_ERROR(CheckSpace(job.dir, missing.disk_bytes, limits.free_bytes_min));
+  absl::Status added = Add(job, found, missing, stop);
+  fs::RemoveTree(job.dir, kStaging).IgnoreError();
+  CW_RETURN_IF_ERROR(added);
+  return missing;
+}
+
+}  // namespace
+
+FetchReport FetchMissing(const FetchJob& job, std::stop_token stop) {
+  FetchReport report;
+  const auto found = ReadUsableBundle(job.source, stop);
+  if (!found.ok()) {
+    report.status = found.status();
+    return report;
+  }
+  report.bundle = found->digest;
+  const auto missing = Fetch(job, *found, stop);
+  report.status = missing.status();
+  if (missing.ok()) {
+    report.files = missing->files;
+    report.bytes = missing->bytes;
+  }
+  return report;
+}
+
+}  // namespace cachewarm::cli

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run/options.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "cli/signature.h"
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/fingerprint/key.h"
+#include "lib/http/url.h"
+#include "lib/settings/values.h"
+
+namespace cachewarm::cli {
+namespace {
+
+constexpr int64_t kSecondsMax = 86'400;
+constexpr Duration kQuietAlone{60'000};
+constexpr Duration kQuietAfterReady{10'000};
+
+// Returns the seconds given for the option; `otherwise` if it was not given.
+absl::StatusOr<Duration> Seconds(const Arguments& arguments, std::string_view name,
+                                 Duration otherwise) {
+  const std::string text = arguments.Value(name);
+  if (text.empty()) {
+    return otherwise;
+  }
+  const auto seconds = settings::WholeNumber(text, 0, kSecondsMax);
+  CW_RETURN_IF_ERROR(Annotate(seconds.status(), fmt::format("--{}", name)));
+  return Duration(*seconds * 1000);
+}
+
+std::string AbsolutePath(const std::string& path) {
+  std::string normal = std::filesystem::absolute(path).lexically_normal().string();
+  while (normal.size() > 1 && normal.ends_with('/')) {
+    normal.pop_back();
+  }
+  return normal;
+}
+
+}  // namespace
+
+std::vector<Option> LifeCycleOptionList() {
+  return {{.name = "max-wait",
+           .value = "SECONDS",
+           .help = "longest delay of the command by the store, at its start and after its end "
+                   "(default: 60)"},
+          {.name = "ready-url",
+           .value = "URL",
+           .help = "the command is ready once this URL answers with a status of 2xx"},
+          {.name = "ready-log",
+           .value = "REGEX",
+           .help = "the command is ready once a line of its output matches this POSIX extended "
+                   "regular expression; its output becomes a pipe"},
+          {.name = "ready-after-quiet",
+           .value = "SECONDS",
+           .help = "publish once the command is ready and its caches have not changed for this "
+                   "time (default: 10 with another --ready option, else 60; 0: only after the end "
+                   "of the command)"}};
+}
+
+absl::StatusOr<LifeCycle> ParseLifeCycle(const Arguments& arguments) {
+  LifeCycle cycle;
+  CW_ASSIGN_OR_RETURN(cycle.max_wait, MaxWait(arguments, cycle.max_wait));
+  cycle.ready_url = arguments.Value("ready-url");
+  if (!cycle.ready_url.empty()) {
+    CW_RETURN_IF_ERROR(Annotate(http::Url::Parse(cycle.ready_url).status(), "--ready-url"));
+    cycle.rules.by_url = true;
+  }
+  if (const std::string pattern = arguments.Value("ready-log"); !pattern.empty()) {
+    auto parsed = Pattern::Parse(pattern);
+    CW_RETURN_IF_ERROR(Annotate(parsed.status(), "--ready-log"));
+    cycle.ready_log = *std::move(parsed);
+    cycle.rules.by_log = true;
+  }
+  const bool has_signal = cycle.rules.by_url || cycle.rules.by_log;
+  CW_ASSIGN_OR_RETURN(cycle.rules.quiet, Seconds(arguments, "ready-after-quiet",
+                                                 has_signal ? kQuietAfterReady : kQuietAlone));
+  cycle.publishes_while_running = cycle.rules.quiet > Duration(0);
+  return cycle;
+}
+
+absl::StatusOr<Duration> MaxWait(const Arguments& arguments, Duration otherwise) {
+  return Seconds(arguments, "max-wait", otherwise);
+}
+
+std::vector<Option> SourceOptionList() {
+  return {
+      {.name = "store",
+       .value = "DIR|URL",
+       .help = "store of the bundles: a directory, oci://host/path or layout:///dir (default: "
+               "the environment variable CACHEWARM_STORE, else B10FS_CACHE_DIR)"},
+      {.name = "name", .value = "NAME", .help = "name of the bundles in the store (default: run)"},
+      {.name = "dir",
+       .value = "DIR",
+       .help = "cache directory (default: ~/.cache/cachewarm/NAME/KEY, where KEY is the first 8 "
+               "digits of the key)"},
+      PublicKeyOption(),
+      {.name = "sign-key",
+       .value = "FILE",
+       .help = "PEM file of the private key that signs published bundles"}};
+}
+
+absl::StatusOr<BundleSource> OpenSource(const Arguments& arguments, const Console& console,
+                                        EngineVersions engines) {
+  std::string store = arguments.Value("store");
+  for (const std::string& other :
+       {console.Environment("CACHEWARM_STORE"), console.Environment("B10FS_CACHE_DIR")}) {
+    store = store.empty() ? other : store;
+  }
+  if (store.empty()) {
+    return absl::InvalidArgumentError(
+        "--store: required; the directory or URL where bundles are stored");
+  }
+  if (store.find("://") == std::string::npos) {
+    store = "layout://" + AbsolutePath(store);
+  }
+  while (store.ends_with('/')) {
+    store.pop_back();
+  }
+  BundleSource source;
+  CW_ASSIGN_OR_RETURN(source.store,
+                      OpenReference(fmt::format("{}/{}", store, arguments.Value("name", "run")),
+                                    arguments, console));
+  CW_ASSIGN_OR_RETURN(source.machine, FindMachine(arguments, std::move(engines)));
+  source.keys = {.public_key_file = arguments.Value("key"),
+                 .private_key_file = arguments.Value("sign-key")};
+  return source;
+}
+
+absl::StatusOr<std::string> CacheDirectoryOf(const Arguments& arguments, const Machine& machine,
+                                             const Console& console) {
+  if (const std::string given = arguments.Value("dir"); !given.empty()) {
+    return AbsolutePath(given);
+  }
+  const std::string cache = console.Environment("XDG_CACHE_HOME");
+  const std::string home = console.Environment("HOME");
+  if (cache.empty() && home.empty()) {
+    return absl::InvalidArgumentError("--dir: required, because HOME is not set");
+  }
+  return AbsolutePath(fmt::format("{}/cachewarm/{}/{}", cache.empty() ? home + "/.cache" : cache,
+                                  arguments.Value("name", "run"), fingerprint::Key8(machine.key)));
+}
+
+}  // namespace cachewarm::cli

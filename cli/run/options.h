@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/arguments.h"
+#include "cli/console.h"
+#include "cli/run/engines.h"
+#include "cli/run/output_tap.h"
+#include "cli/run/schedule.h"
+#include "cli/run/source.h"
+
+namespace cachewarm::cli {
+
+// Options of "run" that say when the command is ready: --ready-url, --ready-log,
+// --ready-after-quiet; and --max-wait.
+std::vector<Option> LifeCycleOptionList();
+
+// Their parsed values.
+struct LifeCycle {
+  Duration max_wait{60'000};
+  ReadyRules rules;
+  std::string ready_url;
+  std::optional<Pattern> ready_log;
+  bool publishes_while_running = true;
+};
+// Without a --ready option a command counts as ready once its caches were quiet for 60 s; with
+// --ready-url or --ready-log for 10 s after that. INVALID_ARGUMENT names the option.
+absl::StatusOr<LifeCycle> ParseLifeCycle(const Arguments& arguments);
+// Returns the value of --max-wait.
+absl::StatusOr<Duration> MaxWait(const Arguments& arguments, Duration otherwise);
+
+// Options of verbs that work on the bundle of this machine: --store, --name, --dir, --key,
+// --sign-key.
+std::vector<Option> SourceOptionList();
+
+// Opens the repository --name of --store for the key of this machine. The defaults of --store are
+// CACHEWARM_STORE and then B10FS_CACHE_DIR, which b10-transfer uses. A store without a scheme is a
+// directory: an image layout with one repository for each --name. INVALID_ARGUMENT names the
+// option; UNAVAILABLE if the GPU driver does not answer.
+absl::StatusOr<BundleSource> OpenSource(const Arguments& arguments, const Console& console,
+                                        EngineVersions engines);
+
+// Returns the absolute path of the cache directory: --dir, else one below XDG_CACHE_HOME or
+// ~/.cache whose name ends in the first 8 digits of the key. INVALID_ARGUMENT if neither is set.
+absl::StatusOr<std::string> CacheDirectoryOf(const Arguments& arguments, const Machine& machine,
+                                             const Console& console);
+
+}  // namespace cachewarm::cli

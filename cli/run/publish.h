@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "cli/run/source.h"
+#include "lib/base/random.h"
+#include "lib/bundle/worker_pool.h"
+#include "lib/fs/dir.h"
+
+namespace cachewarm::cli {
+
+struct PublishJob {
+  const BundleSource& source;
+  const fs::Dir& dir;  // the cache directory
+  const Clock& clock;
+  std::set<std::string> replaced;  // as for Covers()
+  Digest damaged;  // a bundle that could not be unpacked: is replaced, not merged; empty: none
+  int threads = bundle::DefaultThreads();
+  int64_t packed_bytes_max = 0;  // 0: no limit
+  Random random = SystemRandom();
+};
+
+enum class PublishOutcome {
+  kPublished,  // the tag points to a bundle with the files of the directory and those of the store
+  kCovered,    // the bundle in the store already has every file
+  kEmpty,      // the directory has no file to publish
+};
+
+struct PublishReport {
+  PublishOutcome outcome = PublishOutcome::kEmpty;
+  int64_t files = 0;  // of the bundle
+  int64_t bytes = 0;
+};
+
+// Publishes the union of the cache directory and the bundle in the store, unless that bundle has
+// every file. Waits for other publishers of a store that is a directory. In a registry repeats the
+// call up to 5 times if another publisher moves the tag (docs/design/0022). A bundle in the store
+// that this machine cannot use, or is not signed by a trusted key, is replaced, not merged. Blocks.
+// Errors: OUT_OF_RANGE above `packed_bytes_max`; ABORTED if files change during the call, or after
+// the last repetition; CANCELLED soon after `stop`; else the error of the store. After an error the
+// tag is unchanged or points to a complete bundle.
+absl::StatusOr<PublishReport> PublishUnion(const PublishJob& job, std::stop_token stop);
+
+}  // namespace cachewarm::cli

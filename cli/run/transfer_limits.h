@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/arguments.h"
+#include "lib/base/clock.h"
+
+// Limits of "load" and "save". Their flags come first, then the environment variables of
+// b10-transfer 0.4.1, so that a container image that sets these needs no change
+// (docs/migration/b10-transfer.md). Pure.
+namespace cachewarm::cli {
+
+using Variables = std::map<std::string, std::string>;
+
+struct TransferLimits {
+  int64_t packed_bytes_max = 0;               // of a bundle; 0: no limit
+  int64_t local_free_bytes_min = 64LL << 20;  // must stay free on the disk of the cache directory
+  int64_t store_free_bytes_min = 0;           // must be free on the disk of the store; 0: any
+  Duration lock_wait{60'000};                 // for another process that loads
+  std::vector<std::string> allowed;           // the cache directory must be one of these or below
+};
+
+// Options --max-bytes, --min-free-bytes, --allow-dir.
+std::vector<Option> TransferLimitOptionList();
+
+// Returns the limits of the flags, else of MAX_CACHE_SIZE_MB and MAX_CACHE_SIZE_CAP_MB,
+// MIN_LOCAL_SPACE_MB, MIN_B10FS_SPACE_MB and MAX_CONCURRENT_SAVES, CLEANUP_LOCK_TIMEOUT_SECONDS.
+// If BASETEN_FS_ENABLED is set and no --allow-dir is given, the allowed directories are those of
+// b10-transfer. INVALID_ARGUMENT names the flag or the variable.
+absl::StatusOr<TransferLimits> ReadTransferLimits(const Arguments& arguments,
+                                                  const Variables& environment);
+
+// Checks that the absolute path `directory`, without links and "..", is allowed. PERMISSION_DENIED
+// lists the allowed directories.
+absl::Status CheckAllowed(const std::string& directory, const TransferLimits& limits);
+
+}  // namespace cachewarm::cli
