@@ -106,6 +106,7 @@ class SimCluster {
     PodSetup setup;
     bool warm = false;
     int gated_at = 0;
+    int held_seconds = 0;         // once released
     int unschedulable_since = 0;  // 0: schedulable
     std::vector<std::string> preferred;
     std::vector<std::string> excluded;
@@ -141,6 +142,9 @@ class SimCluster {
   void RunCronJob();
   void Release(SimPod& pod);
   void CheckHeld();
+  double HoldMax();
+  double BudgetEnd(const SimPod& pod);
+  static WallTime NotedEnd(const SimPod& pod);
   bool IsCalm() const;
   // sim_cluster.cc
   void CheckFetchSlots();

@@ -27,6 +27,7 @@
 #include "tests/fakes/cache_files.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/kube_front.h"
+#include "tests/fakes/raw_server.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/unit/lib/bundle/signature/sample_keys.h"
 
@@ -197,6 +198,55 @@ TEST_F(AgentProgram, PrintsTheFactsThatAreDeclared) {
   EXPECT_EQ(program.Wait(), 0);
   EXPECT_THAT(program.out(), HasSubstr(kGpuType));
   EXPECT_THAT(program.out(), HasSubstr(kCpuClass));
+}
+
+TEST_F(AgentProgram, FactsFileOfItsConfigurationMayBeMissing) {
+  server_.Put(kube::kNodeCaches, {{"apiVersion", "cachewarm.io/v1alpha1"},
+                                  {"kind", "NodeCache"},
+                                  {"metadata", {{"name", "node-a"}, {"uid", "nc-1"}}}});
+  std::filesystem::remove(folder_ / "facts.yaml");
+  Start("");
+  EXPECT_TRUE(
+      fakes::Await([&] { return !Status().node.cpu_class.empty(); }, std::chrono::seconds(60)))
+      << program_->log();
+  EXPECT_NE(Status().node.cpu_class, kCpuClass) << "it is probed";
+}
+
+// A run of the agent with these words: exit code, standard output and standard error.
+struct Ended {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+TEST_F(AgentProgram, ExitCodeDistinguishesUsageErrorsFromFailures) {
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), fakes::BuiltProgram(CACHEWARM_AGENT));
+    fakes::Program program(words, folder_.path());
+    const int code = program.Wait().value_or(-1);
+    return Ended{code, program.out(), program.log()};
+  };
+  const Ended usage = run({"--rot=/x"});
+  EXPECT_EQ(usage.code, 2);
+  EXPECT_THAT(usage.err, HasSubstr("cachewarm-agent: "));
+  const Ended version = run({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_THAT(version.out, HasSubstr("cachewarm-agent "));
+  EXPECT_EQ(version.err, "");
+  const Ended facts = run({"--print-node-facts", "--node-facts=" + folder_ / "none"});
+  EXPECT_EQ(facts.code, 1);
+  EXPECT_THAT(facts.err, HasSubstr(folder_ / "none"));
+  EXPECT_EQ(facts.out, "");
+  const std::string store = "--store=layout://" + folder_ / "store";
+  const Ended unconfigured = run({store, "--kubeconfig=" + folder_ / "none"});
+  EXPECT_EQ(unconfigured.code, 1);
+  EXPECT_THAT(unconfigured.err, HasSubstr("cannot start"));
+  const fakes::RawServer taken([](fakes::RawConnection&, int) {});
+  const Ended busy =
+      run({store, "--kubeconfig=" + folder_ / "kubeconfig", "--root=" + folder_ / "root",
+           fmt::format("--listen=127.0.0.1:{}", taken.port())});
+  EXPECT_EQ(busy.code, 1);
+  EXPECT_THAT(busy.err, HasSubstr("agent failed"));
 }
 
 // A machine under load may add to it: the best of three counts.

@@ -22,6 +22,7 @@
 #include "tests/fakes/await.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/kube_front.h"
+#include "tests/fakes/raw_server.h"
 #include "tests/fakes/temp_dir.h"
 
 namespace cachewarm::op {
@@ -89,6 +90,27 @@ TEST_F(OperatorProgram, LeadsAndServesAsItsFileSays) {
                                          "\"nodecaches\",verb=\"list\"} 1"));
   EXPECT_THAT(Get("/metrics"), HasSubstr("cachewarm_api_request_seconds_count{verb=\"list\"} "));
   ASSERT_EQ(server_.All(kube::kLeases).size(), 1U);
+  EXPECT_FALSE(program_->Logged("cannot drop startup pages"));
+}
+
+TEST_F(OperatorProgram, ExitCodeDistinguishesUsageErrorsFromFailures) {
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), fakes::BuiltProgram(CACHEWARM_OPERATOR));
+    program_ = std::make_unique<fakes::Program>(words, folder_.path());
+    return program_->Wait();
+  };
+  EXPECT_EQ(run({"--rot=/x"}), 2);
+  EXPECT_THAT(program_->log(), HasSubstr("cachewarm-operator: "));
+  EXPECT_EQ(run({"--version"}), 0);
+  EXPECT_THAT(program_->out(), HasSubstr("cachewarm-operator "));
+  EXPECT_EQ(program_->log(), "");
+  EXPECT_EQ(run({"--kubeconfig=" + folder_ / "none"}), 1);
+  EXPECT_THAT(program_->log(), HasSubstr("cannot configure the API server client"));
+  const fakes::RawServer taken([](fakes::RawConnection&, int) {});
+  EXPECT_EQ(run({"--kubeconfig=" + folder_ / "kubeconfig",
+                 fmt::format("--listen=127.0.0.1:{}", taken.port())}),
+            1);
+  EXPECT_THAT(program_->log(), HasSubstr("operator failed"));
 }
 
 TEST_F(OperatorProgram, LogLevelDropsLinesBelowIt) {

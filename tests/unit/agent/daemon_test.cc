@@ -192,6 +192,7 @@ TEST_F(DaemonTest, WaitsForPreviousAgent) {
   { const fs::Fd ended = *std::move(other); }
   EXPECT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
   EXPECT_TRUE(stdfs::is_empty(scratch_ / "root/.staging"));
+  EXPECT_FALSE(HasLogged("root directory unusable")) << "it waits for the lock";
 }
 
 TEST_F(DaemonTest, IsUnhealthyWithoutRoot) {
@@ -239,8 +240,9 @@ TEST_F(DaemonTest, StopsSoonInEveryState) {
 
   probe_failures_ = 1'000'000;
   Start();
-  ASSERT_TRUE(Eventually([&] { return daemon_->port() != 0; }));
+  ASSERT_TRUE(Eventually([&] { return probe_failures_ < 1'000'000; }));
   EXPECT_LT(Stop(), Duration(20'000));
+  EXPECT_GT(probe_failures_, 999'900) << "seconds pass between two tries";
 }
 
 TEST_F(DaemonTest, FailsIfPortIsInUse) {

@@ -132,6 +132,11 @@ metadata: {name: cachewarm-webhook, namespace: cachewarm-system, labels: {kept: 
     return (*client)->Send({.method = method, .url = kUrl, .body = body}, {});
   }
 
+  double Mode(const std::string& mode) const {
+    return op::testing::SeriesValue(registry->Serialize(),
+                                    "cachewarm_admission_mode_info{mode=\"" + mode + "\"}");
+  }
+
   std::vector<Warmup> WarmupsIn(std::string_view ns) {
     auto warmup = std::make_shared<api::CacheWarmup>();
     warmup->ns = std::string(ns);
@@ -200,6 +205,9 @@ TEST_F(ServiceTest, InvalidReviewIsRejectedAndCounted) {
   EXPECT_TRUE(!large.ok() || large->status == 413) << "rejected before the whole body was sent";
   const auto passed = Send(CaBundle(), ReviewOf("elsewhere"));
   EXPECT_FALSE((*codec::ParseJson(passed->body))["response"].contains("patch"));
+  EXPECT_EQ(op::testing::SeriesValue(registry->Serialize(),
+                                     "cachewarm_webhook_requests_total{result=\"refused\"}"),
+            1);
 }
 
 TEST_F(ServiceTest, StandbyServesLeadersCertificatesAndWritesNothing) {
@@ -279,6 +287,8 @@ TEST_F(ServiceTest, InstalledPolicyKeepsCaBundleUnchanged) {
   EXPECT_EQ(CaBundle(), "");
   EXPECT_EQ(Entry("tls.crt"), "");
   EXPECT_EQ(service.Missing(), "");
+  EXPECT_EQ(Mode("policy"), 1);
+  EXPECT_EQ(Mode("webhook"), 1);
 }
 
 TEST_F(ServiceTest, PolicyAloneServesNothingAndReadsNoSecret) {
@@ -287,6 +297,8 @@ TEST_F(ServiceTest, PolicyAloneServesNothingAndReadsNoSecret) {
   Start();
   ASSERT_TRUE(Eventually([&] { return log.Has("new pods are injected"); }));
   EXPECT_EQ(service.port(), 0);
+  EXPECT_EQ(Mode("policy"), 1);
+  EXPECT_EQ(Mode("webhook"), 0);
   for (const std::string& request : server.objects.Requests()) {
     EXPECT_EQ(request.find("secrets"), std::string::npos) << request;
   }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/fakes/snapshot_builder.h"
@@ -297,6 +298,35 @@ TEST_F(FetchSlotsTest, OrderIsIndependentOfNames) {
   }
   EXPECT_EQ(NodesWithBundle().size(), 6U);
   EXPECT_NE(NodesWithBundle(), first_eight);
+}
+
+// Ten racks of ten nodes: the first nodes that fetch are spread over the racks, and another warmup
+// begins with other nodes.
+TEST_F(FetchSlotsTest, SlotsAreSpreadOverTheClusterAndDifferByWarmup) {
+  Cluster(100, 32);
+  PlanOnce();
+  const std::set<std::string> first = NodesWithBundle();
+  ASSERT_EQ(first.size(), 24U);
+  std::map<std::string, int> by_rack;
+  for (const std::string& node : first) {
+    ++by_rack[node.size() == 2 ? "0" : node.substr(1, 1)];
+  }
+  EXPECT_GE(by_rack.size(), 8U);
+  for (const auto& [rack, nodes] : by_rack) {
+    EXPECT_LE(nodes, 6) << "nodes of rack " << rack;
+  }
+  builder = SnapshotBuilder();
+  builder.in().warmup.uid = "another";
+  Cluster(100, 32);
+  PlanOnce();
+  int both = 0;
+  for (const NodeView& view : builder.in().nodes) {
+    const auto& wanted = view.cache->spec.warmups;
+    const bool has_slot = std::any_of(wanted.begin(), wanted.end(),
+                                      [](const auto& each) { return !each.bundles.empty(); });
+    both += has_slot && first.contains(view.node->meta.name) ? 1 : 0;
+  }
+  EXPECT_LE(both, 12) << "6 of 24 are expected by chance";
 }
 
 }  // namespace
