@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # cachewarm_library(NAME SRCS file... [DEPS target...] [PRIVATE_DEPS target...])
 # One room, one static library. PRIVATE_DEPS are the third-party targets of its platform/ folders.
-# With CMAKE_UNITY_BUILD (preset release) the sources of one folder are compiled together, because most
-# of the time goes into headers; the preset dev compiles each file alone and so finds missing includes.
+# With CMAKE_UNITY_BUILD (presets dev and release) the sources of one folder are compiled together,
+# because most of the time goes into headers. The presets tsan and fuzz compile each file alone and so find
+# missing includes. Files below tests/ are always compiled alone: those of one folder share names.
+set(tests_folder ${CMAKE_SOURCE_DIR}/tests)
 function(cachewarm_library name)
   cmake_parse_arguments(ROOM "" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(${name} STATIC ${ROOM_SRCS})
@@ -12,6 +14,10 @@ function(cachewarm_library name)
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder})
   endforeach()
   set_target_properties(${name} PROPERTIES UNITY_BUILD_MODE GROUP)
+  cmake_path(IS_PREFIX tests_folder ${CMAKE_CURRENT_SOURCE_DIR} is_fake)
+  if(is_fake)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${ROOM_DEPS} PRIVATE ${ROOM_PRIVATE_DEPS})
 endfunction()
@@ -34,6 +40,7 @@ function(cachewarm_test name)
   add_executable(${name} ${ROOM_SRCS})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ROOM_DEPS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   if(NOT ROOM_SHARDS)
     set(ROOM_SHARDS 1)
   endif()
