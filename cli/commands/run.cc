@@ -123,7 +123,8 @@ class CommandRun {
                                                              .path = std::move(opened->path)});
     Fetch();
     before_ = TakeSnapshot(context_->dir);
-    Warn(MakeDirectories(context_->dir), "the command must create its cache directories", console_);
+    Warn(MakeDirectories(context_->dir), "leaving the creation of cache directories to the command",
+         console_);
     return absl::OkStatus();
   }
 

@@ -34,8 +34,9 @@ constexpr Duration kSweepTimeout{5'000};
 // releases these pods.
 constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = kHeldWorkers / 2,
                                                              .limit = Duration(30'000)};
-// Maximum age of `cached_budgets_`. A pod that was created after the budgets were computed is
-// missing in them, so it may be released too late, by at most this time.
+// Maximum age of the hold deadlines in `cached_budgets_`. They are computed from the pods that
+// exist then. If a newer pod begins the hold budget of a rollout, the deadlines of that rollout's
+// pods are too late by at most this time.
 constexpr Duration kBudgetsTtl{500};
 // Default of spec.gate.maxHoldSeconds. It applies to pods without a deadline annotation until the
 // warmup store has synced.

@@ -241,7 +241,7 @@ class TreeScrub {
       const auto there = there_units_.find(unit);
       const EntryRecord& entry = entries_[at];
       if (there == there_units_.end() || IsThere(entry) || !IsThere(entries_[there->second])) {
-        continue;  // an engine removed the whole directory, perhaps during the pass
+        continue;  // not incomplete: the whole directory is gone, or the file is back
       }
       Damage(entry, 0,
              fmt::format("was removed, but {}, which needs it, still exists",
