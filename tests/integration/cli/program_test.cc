@@ -95,20 +95,6 @@ TEST_F(CliProgram, SignalInterruptsARequest) {
   }
 }
 
-TEST_F(CliProgram, ForwardsTheFirstSignalAndEndsAtTheSecond) {
-  folder_.Write("runs", "");
-  StartScript(
-      fmt::format("trap 'echo caught' TERM; echo ready; "
-                  "while [ -e {}/runs ]; do /bin/sleep 0.01; done",
-                  folder_.path()));
-  ASSERT_TRUE(fakes::Await([&] { return program_->out().find("ready") != std::string::npos; }));
-  program_->Signal(SIGTERM);
-  EXPECT_TRUE(fakes::Await([&] { return program_->out().find("caught") != std::string::npos; }));
-  program_->Signal(SIGTERM);
-  EXPECT_EQ(program_->Wait(), kInterruptedCode);
-  std::filesystem::remove(folder_ / "runs");
-}
-
 TEST_F(CliProgram, IsAlsoAKubectlPlugin) {
   const std::filesystem::path program = fakes::BuiltProgram(CACHEWARM_CLI);
   const std::filesystem::path plugin = program.parent_path() / "kubectl-cachewarm";

@@ -20,6 +20,8 @@ using Tests = std::map<std::string, NamedTest>;
 const std::string kProgram = "tests/unit/cli/program_test.cc";
 const std::string kStore = "tests/unit/cli/store_flags_test.cc";
 const std::string kBundle = "tests/unit/cli/bundle_flags_test.cc";
+const std::string kRun = "tests/integration/cli/run_test.cc";
+const std::string kTransfer = "tests/unit/cli/load_save_test.cc";
 const std::string kRelease = "tests/unit/cli/cluster/release_flags_test.cc";
 
 // "pack --base", "release -n", "pack DIRECTORY", "run -- COMMAND" and so on, of all verbs.
@@ -76,7 +78,7 @@ void AddForEach(const std::set<std::string>& verbs, const Tests& tests, Tests& t
 // Options that several verbs share. Their tests run with each of the verbs.
 Tests SharedOptions() {
   Tests tests;
-  AddForEach({"pack", "unpack", "push", "pull", "sign", "verify", "inspect", "run"},
+  AddForEach({"pack", "unpack", "push", "pull", "sign", "verify", "inspect", "run", "load", "save"},
              {{"--auth-file", {kStore, "AuthFileHasTheCredentials"}},
               {"--ca-file", {kStore, "CaFileDecidesWhichServerIsTrusted"}},
               {"--client-certificate", {kStore, "ClientCertificateAndKeyAreSent"}},
@@ -92,6 +94,23 @@ Tests SharedOptions() {
               {"--container", {kBundle, "IsAFactorOfTheKey"}},
               {"--devices", {kBundle, "IsAFactorOfTheKey"}},
               {"--node-facts", {kBundle, "IsAFactorOfTheKey"}}},
+             tests);
+  AddForEach({"load", "save"},
+             {{"--image", {kTransfer, "MachineOptionsSelectTheBundle"}},
+              {"--container", {kTransfer, "MachineOptionsSelectTheBundle"}},
+              {"--devices", {kTransfer, "MachineOptionsSelectTheBundle"}},
+              {"--node-facts", {kTransfer, "DirectoryOfAnotherCpuClassIsNeverSaved"}},
+              {"--store", {kTransfer, "ResultsAreTheFourWordsWithTheirExitCodes"}},
+              {"--dir", {kTransfer, "ResultsAreTheFourWordsWithTheirExitCodes"}},
+              {"--json", {kTransfer, "ResultsAreTheFourWordsWithTheirExitCodes"}},
+              {"--name", {kTransfer, "NameSelectsTheBundles"}},
+              {"--python", {kTransfer, "EnginesOfThePythonAreInTheKey"}},
+              {"--key", {kTransfer, "SignaturesAreCheckedAndMade"}},
+              {"--sign-key", {kTransfer, "SignaturesAreCheckedAndMade"}},
+              {"--max-wait", {kTransfer, "StoreThatDoesNotAnswerIsAnErrorAfterMaxWait"}},
+              {"--max-bytes", {kTransfer, "LimitsAreErrorsThatChangeNothing"}},
+              {"--min-free-bytes", {kTransfer, "LimitsAreErrorsThatChangeNothing"}},
+              {"--allow-dir", {kTransfer, "LimitsAreErrorsThatChangeNothing"}}},
              tests);
   AddForEach({"verify", "unpack"},
              {{"--limit-files", {kProgram, "LimitsOfABundleAreOptions"}},
@@ -128,6 +147,10 @@ TEST(EveryFlagHasATest, OfEveryVerb) {
       {"run --dir", {kBundle, "DirIsTheCacheDirectory"}},
       {"run --key", {kBundle, "KeyOfRunRejectsUnsignedBundles"}},
       {"run --sign-key", {kBundle, "KeyOfRunRejectsUnsignedBundles"}},
+      {"run --max-wait", {kRun, "StoreThatDoesNotAnswerDelaysTheCommandNoLongerThanMaxWait"}},
+      {"run --ready-url", {kRun, "PublishesOnceTheUrlAnswers"}},
+      {"run --ready-log", {kRun, "PublishesOnceTheLogMatchesAndAgainAtTheEnd"}},
+      {"run --ready-after-quiet", {kRun, "QuietOfZeroPublishesOnlyAtTheEnd"}},
       {"run -- COMMAND", {kBundle, "CommandOfRunGetsItsWordsAndGivesTheExitCode"}},
       {"release [POD...]", {kRelease, "NamesSelectPods"}},
       {"release --all", {kRelease, "AllReleasesThePodsOfOneNamespace"}},
@@ -159,6 +182,9 @@ TEST(EveryFlagHasATest, OfTheEnvironment) {
       NamesOfVariables(),
       {{"$HOME", {kBundle, "CacheDirectoryIsBelowHome"}},
        {"$XDG_CACHE_HOME", {kBundle, "CacheDirectoryIsBelowXdgCacheHome"}},
+       {"$CACHEWARM_STORE", {kTransfer, "StoreOfTheEnvironmentIsUsed"}},
+       {"$B10FS_CACHE_DIR", {kTransfer, "StoreOfTheEnvironmentIsUsed"}},
+       {"$TORCHINDUCTOR_CACHE_DIR", {kTransfer, "TorchinductorCacheDirIsTheDirectory"}},
        {"$KUBECONFIG", {kRelease, "KubeconfigPrecedesItsVariableAndTheVariableHome"}},
        {"$KUBERNETES_SERVICE_HOST", {kRelease, "InAPodTheVariablesNameTheApiServer"}},
        {"$KUBERNETES_SERVICE_PORT", {kRelease, "InAPodTheVariablesNameTheApiServer"}},

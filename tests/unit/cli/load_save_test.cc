@@ -185,6 +185,23 @@ TEST_F(LoadSaveTest, EnginesOfThePythonAreInTheKey) {
   EXPECT_EQ(Run({"load", "--dir", temp_ / "other"}).status(), "SUCCESS");
 }
 
+TEST_F(LoadSaveTest, MachineOptionsSelectTheBundle) {
+  temp_.Write("cache/inductor/ab/cab.py", "print(1)\n");
+  int calls = 0;
+  const auto load = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"load", "--dir", temp_ / ("other" + std::to_string(++calls))});
+    return Run(flags).status();
+  };
+  for (const std::vector<std::string>& flag : std::vector<std::vector<std::string>>{
+           {"--image", "registry/llama:1"}, {"--container", "server"}, {"--devices", "3"}}) {
+    SCOPED_TRACE(flag[0]);
+    ASSERT_EQ(Run({"save", "--dir", temp_ / "cache", flag[0], flag[1]}).status(), "SUCCESS");
+    EXPECT_EQ(load(flag), "SUCCESS");
+    EXPECT_EQ(load({flag[0], "9"}), "DOES_NOT_EXIST");
+    EXPECT_EQ(load({}), "DOES_NOT_EXIST");
+  }
+}
+
 TEST_F(LoadSaveTest, NameSelectsTheBundles) {
   temp_.Write("cache/inductor/ab/cab.py", "print(1)\n");
   ASSERT_EQ(Run({"save", "--dir", temp_ / "cache", "--name", "my-model/v1"}).code, 0);

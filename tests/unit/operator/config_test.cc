@@ -135,7 +135,7 @@ TEST(OperatorConfig, ErrorsNameSettingAndRemedy) {
        {.arguments = {"--config=/c"}, .files = {{"/c", "storage: x\n"}}},
        "/c: unknown key \"storage\""},
       {"broken yaml", {.arguments = {"--config=/c"}, .files = {{"/c", "a: [\n"}}}, "/c: "},
-      {"list", {.arguments = {"--config=/c"}, .files = {{"/c", "- a\n"}}}, "one map of settings"},
+      {"list", {.arguments = {"--config=/c"}, .files = {{"/c", "- a\n"}}}, "a map of settings"},
       {"nested",
        {.arguments = {"--config=/c"}, .files = {{"/c", "root: {a: b}\n"}}},
        "/c: root: must be one plain value"},

@@ -172,14 +172,14 @@ TEST(CacheWarmup, LimitsOutOfRangeAreRejected) {
       {R"({"compile": {"requests": [{"path": "/", "port": 65536}]}})",
        "spec.compile.requests[0].port: 65536 is not between 1 and 65535"},
       {R"({"compile": {"requests": [{"path": "a", "port": 1}]}})",
-       "spec.compile.requests[0].path: expected printable ASCII without blanks that "
-       "starts with one slash"},
+       "spec.compile.requests[0].path: expected one leading slash, and printable "
+       "ASCII without blanks after it"},
       {R"({"compile": {"requests": [{"path": "//other", "port": 1}]}})",
-       "spec.compile.requests[0].path: expected printable ASCII without blanks that "
-       "starts with one slash"},
+       "spec.compile.requests[0].path: expected one leading slash, and printable "
+       "ASCII without blanks after it"},
       {R"({"compile": {"requests": [{"path": "/ HTTP/1.1\r\nA: b", "port": 1}]}})",
-       "spec.compile.requests[0].path: expected printable ASCII without blanks that "
-       "starts with one slash"},
+       "spec.compile.requests[0].path: expected one leading slash, and printable "
+       "ASCII without blanks after it"},
       {R"({"compile": {"requests": [{"path": "/", "port": 1, "method": "CONNECT"}]}})",
        "spec.compile.requests[0].method: expected GET, HEAD, POST, PUT, PATCH or DELETE"},
       {R"({"compile": {"requests": [{"path": "/", "port": 1, "repeat": 101}]}})",

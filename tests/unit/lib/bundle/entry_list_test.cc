@@ -112,8 +112,8 @@ TEST(EntryList, EnforcesCountAndSizeLimits) {
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_THAT(MessageOf(*list, 2), HasSubstr("more than 2 lines"));
   EXPECT_THAT(MessageOf({.line_bytes = kEntryLinesBytesMax + 1, .packed = list->packed}),
-              HasSubstr("size"));
-  EXPECT_THAT(MessageOf({.line_bytes = -1, .packed = list->packed}), HasSubstr("size"));
+              HasSubstr("lineBytes"));
+  EXPECT_THAT(MessageOf({.line_bytes = -1, .packed = list->packed}), HasSubstr("lineBytes"));
 }
 
 TEST(EntryList, RejectsWrongLineBytes) {

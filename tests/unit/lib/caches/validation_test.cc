@@ -104,7 +104,7 @@ TEST(CacheValidation, NamesTheFieldAndTheReason) {
       {{Custom("a", "X"), Custom("b", "X")}, "spec.caches[1]: has the name or env of the cache a"},
       {{Custom("a", "X"), Custom("a", "Y")}, "spec.caches[1]: has the name or env of the cache a"},
       {{bad_glob}, "spec.caches[0].include"},
-      {{many_globs}, "spec.caches[0].include: more than 32"},
+      {{many_globs}, "spec.caches[0].include: at most 32 patterns"},
       {{long_globs}, "spec.caches: 8450 bytes in a NodeCache exceed the limit of 8192"},
       {std::vector<CacheChoice>(33, {.name = "jax"}), "spec.caches: more than 32"},
   };

@@ -183,7 +183,8 @@ TEST_P(FailedRank, FailedRankIsReportedAndNextRankFollows) {
   if (GetParam().keeps) {
     EXPECT_TRUE(HasEvent(plan, "RankNotCaptured"));
   }
-  EXPECT_NE(entry().message.find("pod r1 on node n1"), std::string::npos) << entry().message;
+  EXPECT_NE(entry().message.find("pod r1 (in the builder's group) on node n1"), std::string::npos)
+      << entry().message;
   EXPECT_NE(entry().message.find(GetParam().words), std::string::npos) << entry().message;
   ASSERT_EQ(RequestsTo(2).size(), 1U);
   EXPECT_EQ(RequestsTo(2)[0].base_digest, DigestNamed("a"));
