@@ -3,6 +3,7 @@
 fails because of cachewarm."""
 
 import os
+import re
 import threading
 
 from harness import pods
@@ -63,12 +64,14 @@ def settle(kubectl: Kubectl, warmup: Warmup, bundles: int) -> list[dict]:
 
 
 def failures(kubectl: Kubectl) -> list[str]:
-    """Events about pods that failed to start."""
+    """Events about pods that failed to start. The token volume of every pod, kube-api-access, may be
+    late in a new namespace: kubelet waits for kube-root-ca."""
     bad = {"Failed", "BackOff", "FailedCreate", "FailedMount", "FailedCreatePodSandBox"}
     return [
         f"{event['reason']}: {event.get('note', '')}"
         for event in events(kubectl)
-        if event.get("reason") in bad and "kube-root-ca" not in event.get("note", "")
+        if event.get("reason") in bad
+        and not re.search("kube-root-ca|kube-api-access", event.get("note", ""))
     ]
 
 
