@@ -104,12 +104,22 @@ def changed_folders():
     return {os.path.dirname(name) for name in names}
 
 
+def product_commands(build):
+    """Returns (name, compile command) of every source of the product. A unity build has none."""
+    commands = json.loads(Path(build, "compile_commands.json").read_text())
+    named = [(os.path.relpath(each["file"], ROOT), each) for each in commands]
+    found = [(name, each) for name, each in named if not name.startswith(("tests/", "build/"))]
+    if not found:
+        raise SystemExit(f"{build}/compile_commands.json names no source of the product: configure "
+                         "the preset tidy")
+    return found
+
+
 def groups(build, is_chosen):
     """[(files, flags)]: a folder's sources with the same flags; folders of one file together."""
     folders = defaultdict(set)
-    for command in json.loads(Path(build, "compile_commands.json").read_text()):
-        name = os.path.relpath(command["file"], ROOT)
-        if name.startswith("tests/") or not is_chosen(name):
+    for name, command in product_commands(build):
+        if not is_chosen(name):
             continue
         words = shlex.split(command["command"])
         folders[os.path.dirname(name), tuple(words[1:words.index("-o")])].add(name)
