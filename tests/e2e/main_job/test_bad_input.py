@@ -113,7 +113,7 @@ def test_builder_that_never_becomes_ready_sets_degraded(kubectl: Kubectl, produc
     warmup.wait_injecting()
     kubectl.scale("deployment", "unready", 1)
     wait_event(kubectl, "unready", "BuilderTimeout")
-    words = ("2 attempts", "timeoutSeconds", "probe")
+    words = ("2 build attempts", "timeoutSeconds", "probe")
     assert_reported(warmup, "Degraded", "True", "BuildFailed", *words)
     (pod,) = pods.of(kubectl, "unready")
     assert pods.restarts(pod) == 0 and pod["status"]["phase"] == "Running"
