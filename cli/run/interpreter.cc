@@ -56,7 +56,7 @@ stdfs::path Locate(const std::string& word, const PlannedCommand& command) {
     return {};
   }
   for (const std::string& each : SplitPath(path)) {
-    if (const stdfs::path candidate = directory / each / word; IsProgram(candidate)) {
+    if (stdfs::path candidate = directory / each / word; IsProgram(candidate)) {
       return candidate;
     }
   }
