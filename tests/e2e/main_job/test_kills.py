@@ -64,8 +64,8 @@ def settle(kubectl: Kubectl, warmup: Warmup, bundles: int) -> list[dict]:
 
 
 def failures(kubectl: Kubectl) -> list[str]:
-    """Events about pods that failed to start. The token volume of every pod, kube-api-access, may be
-    late in a new namespace: kubelet waits for kube-root-ca."""
+    """Events about pods that failed to start. The token volume of every pod, kube-api-access, may
+    be late in a new namespace: kubelet waits for kube-root-ca."""
     bad = {"Failed", "BackOff", "FailedCreate", "FailedMount", "FailedCreatePodSandBox"}
     return [
         f"{event['reason']}: {event.get('note', '')}"
