@@ -68,7 +68,7 @@ class CommandRun {
     if (stop_.stop_requested()) {
       return early_signal_ != 0 ? kSignalExitBase + early_signal_ : int{kInterrupted};
     }
-    const auto code = RunCommand();
+    auto code = RunCommand();
     if (absl::IsNotFound(code.status()) || absl::IsPermissionDenied(code.status())) {
       console_.err << fmt::format("cachewarm run: {}\n", Message(code.status()));
       return absl::IsNotFound(code.status()) ? kCommandNotFound : kNotExecutable;
