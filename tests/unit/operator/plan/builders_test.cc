@@ -287,7 +287,9 @@ TEST(Builders, CandidateFailsAfterPendingSeconds) {
   builder.status() = builder.Decide().status;
   builder.Pod({.name = "a", .node = "n1", .created = 98, .words = "ErrImagePull"});
   builder.Now(100 + 599);
-  EXPECT_EQ(builder.Decide().status.builders[0].state, BuilderState::kElected);
+  const Plan waiting = builder.Decide();
+  EXPECT_EQ(waiting.status.builders[0].state, BuilderState::kElected);
+  EXPECT_EQ(waiting.requeue_after, std::chrono::seconds(1));
   builder.Now(100 + 600);
   const Plan plan = builder.Decide();
   EXPECT_EQ(plan.status.builders[0].state, BuilderState::kFailed);

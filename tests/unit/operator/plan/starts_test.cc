@@ -193,6 +193,23 @@ TEST(Starts, StartIsCountedOnce) {
   EXPECT_EQ(again.status.starts.counts.hit, 1);
 }
 
+TEST(Starts, HitProvesOnlyTheRevisionOfItsPod) {
+  SnapshotBuilder builder = Warm();
+  for (const std::string name : {"a", "b"}) {
+    builder.Pod({.name = name,
+                 .node = "n1",
+                 .revision = name == "a" ? "r1" : "r2",
+                 .created = 80,
+                 .started = 90,
+                 .ready = 95});
+  }
+  Evidence(builder, "a", StartResult::kHit);
+  Evidence(builder, "b", StartResult::kInert);
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.starts_counted.size(), 2U);
+  EXPECT_EQ(plan.status.injection->warm_revisions, std::vector<std::string>{"r1"});
+}
+
 TEST(Starts, AnnotatedStartIsNotCountedAgain) {
   SnapshotBuilder builder = Warm();
   builder.Pod({.name = "a",

@@ -89,6 +89,15 @@ TEST(Savings, BundleCompileSecondsCapSavingsWithoutSpan) {
   EXPECT_DOUBLE_EQ(NetSavedSeconds(status, Sample(StartResult::kHit, 5)), 12);
 }
 
+TEST(Savings, OnlyBundlesThatServeTheKeyCapSavings) {
+  api::WarmupStatus status = With({Sample(StartResult::kCold, 40)});
+  status.bundles = {
+      {.key = "a", .gpu_type = "cpu", .native = true, .compile_seconds = 30},
+      {.key = "b", .gpu_type = "nvidia/a100/sm_80", .native = false, .compile_seconds = 25},
+      {.key = "c", .gpu_type = "cpu", .native = false, .compile_seconds = 12}};
+  EXPECT_DOUBLE_EQ(NetSavedSeconds(status, Sample(StartResult::kHit, 5)), 12);
+}
+
 TEST(Savings, MediansTakeTheMiddle) {
   const api::WarmupStatus status =
       With({Sample(StartResult::kCold, 30), Sample(StartResult::kCold, 50),
@@ -134,7 +143,10 @@ TEST(Savings, GainsAndLossesAreSummedSeparately) {
   loss.saved_seconds = -3;
   AddSample(starts, gain);
   AddSample(starts, loss);
-  EXPECT_DOUBLE_EQ(starts.saved_seconds, 20);
+  StartSample small = Sample(StartResult::kHit, 5);
+  small.saved_seconds = 0.5;
+  AddSample(starts, small);
+  EXPECT_DOUBLE_EQ(starts.saved_seconds, 20.5);
   EXPECT_DOUBLE_EQ(starts.lost_seconds, 3);
 }
 
