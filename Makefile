@@ -52,6 +52,10 @@ sanitize: setup ## threads under TSan, built by clang
 bench: setup ## bundles against zip, tar, Go and containerd; ARGS=--small: a minute, ARGS=--help
 	@tools/stage bench $(ARGS)
 
+.PHONY: bench-engines
+bench-engines: build ## first calls of real engines with copy, mega-cache, Redis, fal, b10 and cachewarm; ARGS=--help
+	@tools/stage bench-engines $(ARGS)
+
 .PHONY: bench-webhook
 bench-webhook: setup ## how long the webhook for older servers takes to answer
 	@tools/stage bench-webhook
