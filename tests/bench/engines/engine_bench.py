@@ -14,7 +14,7 @@ table and writes it to build/bench/engines.md, and a list of {"model", "method",
 "hits", "misses", "rounds"} to build/bench/engines.json; null where a method has no such step. Exits
 with 1 if a method failed, not if a condition on cachewarm is missed: the table has those.
 
-  make bench-engines                                     one round: 15 minutes on 2 idle cores
+  make bench-engines                                     one round: about 15 minutes on 2 idle cores
   make bench-engines ARGS='--rounds 3'
   make bench-engines ARGS="--models jax --methods 'copy,cachewarm run'"
 """
@@ -25,6 +25,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -140,6 +141,7 @@ def main():
     OUT.mkdir(parents=True, exist_ok=True)
     facts = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
              "machine": machine(), "load": f"{os.getloadavg()[0]:.1f}"}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench-engines: terminated"))
     place = tempfile.mkdtemp(prefix="engines-", dir=OUT)
     try:
         with MountPoints():

@@ -13,7 +13,8 @@ from pathlib import Path
 
 MOUNTS = ("/tmp", "/app", "/data", "/cache")
 SECONDS_MAX = 900
-_ENTER = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc")
+_ENTER = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc",
+          "--kill-child")
 _SCRIPT = """
 tmp=$1 app=$2 data=$3 cache=$4; shift 4
 mount --bind "$app" /app; mount --bind "$data" /data; mount --bind "$cache" /cache
@@ -90,7 +91,11 @@ class Machine:
             began = time.clock_gettime(time.CLOCK_BOOTTIME)
             process = subprocess.Popen(whole, env={**base, **environment}, stdout=output,
                                        stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
-            status, usage = _wait(process)
+            try:
+                status, usage = _wait(process)
+            finally:
+                if process.returncode is None:  # the bench was interrupted
+                    process.kill()
             ended = time.clock_gettime(time.CLOCK_BOOTTIME)
             output.seek(0)
             text = output.read().decode(errors="replace")

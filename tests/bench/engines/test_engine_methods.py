@@ -3,6 +3,8 @@
 
 import argparse
 import os
+import subprocess
+import time
 from pathlib import Path
 
 import engine_bench
@@ -59,7 +61,7 @@ def test_bytes_of_a_volume_count_files_once(tmp_path):
     (volume.path / "data/a/b").mkdir(parents=True)
     (volume.path / "data/a/b/x").write_bytes(b"12345")
     (volume.path / "data/y").write_bytes(b"123")
-    assert volume.bytes_of("data/a") == 5 and volume.bytes_of("data/*") == 8
+    assert volume.bytes_of("data/a") == 5 and volume.bytes_of("data/**") == 8
     assert volume.bytes_of("data/none") == 0
 
 
@@ -89,12 +91,13 @@ def test_machine_has_its_own_tmp_and_shares_its_volume(machine):
 
 
 ORPHAN_SECONDS = 0.2
-# The child computes for ever; the parent ends once the child has computed for ORPHAN_SECONDS.
+# The child computes for long; the parent ends once the child has computed for ORPHAN_SECONDS.
 LEAVE_ORPHAN = f"""
 import os, time
 child = os.fork()
 while child == 0:
-    pass
+    if time.process_time() > 10:
+        os._exit(0)
 while sum(map(int, open(f"/proc/{{child}}/stat").read().split()[13:15])) < {ORPHAN_SECONDS} * 100:
     time.sleep(0.01)
 now = time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -105,6 +108,22 @@ print('RESULT {{"started": %f, "ended": %f}}' % (now, now))
 def test_processor_time_includes_a_process_that_the_program_left(machine):
     run = machine.run(["/usr/bin/python3", "-c", LEAVE_ORPHAN], {})
     assert run.cpu >= ORPHAN_SECONDS
+
+
+def test_interrupted_bench_leaves_no_program(machine, monkeypatch):
+    def interrupt(process):
+        while not (machine.tmp / "began").exists():
+            assert process.poll() is None
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(machines, "_wait", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        machine.run(["bash", "-c", "touch /tmp/began; exec sleep 300.1"], {})
+    deadline = time.monotonic() + 60
+    search = ["pgrep", "-f", "sleep 300.1"]
+    while subprocess.run(search, stdout=subprocess.DEVNULL).returncode == 0:
+        assert time.monotonic() < deadline, "the program is still there"
+        time.sleep(0.05)
 
 
 def test_failed_program_shows_its_last_lines(machine):
