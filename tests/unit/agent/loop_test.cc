@@ -124,6 +124,16 @@ TEST_F(LoopTest, WatchesTreeBeforeActivation) {
   EXPECT_TRUE(watcher_.trees().contains(ColdId(kMount, 0))) << "older pods still use it";
 }
 
+TEST_F(LoopTest, WatchesActiveTreeAfterRestart) {
+  Want({Publish({{kIndexFile, "index"}})});
+  ASSERT_TRUE(IterateUntilActive());
+  const std::string active = Warmup().generation;
+  watcher_.RemoveTree(active);  // the watches of a process end with it
+  Restart();
+  loop_->RunIteration();
+  EXPECT_TRUE(watcher_.trees().contains(active));
+}
+
 TEST_F(LoopTest, RepairsBrokenLinkBeforeSpecIsKnown) {
   stdfs::create_directories(root_ / MountParent(kMount));
   stdfs::create_symlink(LinkTarget(std::string(32, 'e')), root_ / MountPath(kMount));

@@ -54,5 +54,23 @@ TEST(Workers, StopEndsRunningJobAndDropsQueue) {
   workers.Stop();
 }
 
+TEST(Workers, DestructionDropsTheQueue) {
+  std::binary_semaphore begun(0);
+  std::atomic<int> run = 0;
+  {
+    Workers workers(1, 10);
+    ASSERT_TRUE(workers.Post([&](std::stop_token stop) {
+      begun.release();
+      while (!stop.stop_requested()) {
+        std::this_thread::yield();
+      }
+      ++run;
+    }));
+    begun.acquire();
+    ASSERT_TRUE(workers.Post([&](std::stop_token) { ++run; }));
+  }
+  EXPECT_EQ(run, 1);
+}
+
 }  // namespace
 }  // namespace cachewarm::agent

@@ -60,6 +60,19 @@ TEST(GenerationRecord, IsRejectedIfDamaged) {
   }
 }
 
+TEST(GenerationRecord, HasAtMost64Digests) {
+  const Root root;
+  GenerationRecord record{.id = kA, .mount = kMount, .digests = {}};
+  for (int i = 0; i < 64; ++i) {
+    record.digests.push_back(DigestOf(std::to_string(i)));
+  }
+  ASSERT_TRUE(WriteGenerationRecord(root.dir(), record, {}).ok());
+  EXPECT_EQ(*ReadGenerationRecord(root.dir(), kA), record);
+  record.digests.push_back(DigestOf("64"));
+  ASSERT_TRUE(WriteGenerationRecord(root.dir(), record, {}).ok());
+  EXPECT_FALSE(ReadGenerationRecord(root.dir(), kA).ok());
+}
+
 TEST(Activations, KeepTheirOrderAndAreBounded) {
   const Root root;
   for (int i = 0; i < 100; ++i) {

@@ -127,6 +127,21 @@ TEST_F(Devices, NoPodIsHeldForJobWithoutPod) {
   EXPECT_EQ(fakes::ReleaseOf(builder_.Decide(), "a"), nullptr) << "its image is pulled";
 }
 
+TEST_F(Devices, PodIsHeldForElectedPodThatIsNotBoundYet) {
+  Free(3);
+  builder_.warmup().spec.compile.builder = api::Builder::kFirstPod;
+  builder_.warmup().spec.gate.mode = api::GateMode::kHold;
+  builder_.warmup().spec.gate.max_hold_seconds = 300;
+  builder_.Pod({.name = "a", .held = true, .gpus = 1, .created = 98});
+  builder_.Pod({.name = "b", .held = true, .gpus = 1, .created = 99});
+  builder_.status() = builder_.Decide().status;
+  builder_.Pod({.name = "a", .gpus = 1, .created = 98});
+  builder_.Now(110);
+  const Plan plan = builder_.Decide();
+  ASSERT_EQ(plan.status.builders.at(0).pod_name, "a");
+  EXPECT_EQ(fakes::ReleaseOf(plan, "b"), nullptr);
+}
+
 // ---- PersistentVolumeClaims ---------------------------------------------------------------------
 
 // A Job compiles on n1 since 103 and mounts a PersistentVolumeClaim that pods of the workload mount
