@@ -36,7 +36,7 @@ struct WantedWarmup {
   std::string ns;
   std::string name;
   std::vector<std::string> run_as;    // run-as names of its pods ("u1000", "image"); at most 8
-  std::vector<CacheChoice> caches;    // caches to capture; empty: every preset
+  std::vector<CacheChoice> caches;    // caches to capture; empty: every preset that is not opt-in
   std::vector<WantedBundle> bundles;  // fit the node, for keys that are in use; at most 16
   // Number of crashes of containers that were not ready yet. The number is part of the generation's
   // id, so that the agent builds a fresh tree from the bundles after each crash.

@@ -17,7 +17,7 @@ bool IsLock(std::string_view name) {
 
 // True for names that a writer uses until it renames the file or directory to its final name.
 bool IsTemporary(std::string_view name) {
-  return name == "tmp" || name == ".staging" || name.starts_with("tmp.") ||
+  return name == "tmp" || name.starts_with(".staging") || name.starts_with("tmp.") ||
          name.ends_with(".tmp") || name.find(".tmp.") != std::string_view::npos ||
          name.starts_with(".nfs");
 }
@@ -95,6 +95,11 @@ const std::vector<CacheKind>& AllKinds() {
 #undef CW_CACHE_KIND
   };
   return kinds;
+}
+
+std::string ValueOf(const EnvRow& row, std::string_view directory) {
+  return row.value.starts_with('@') ? fmt::format("{}{}", directory, row.value.substr(1))
+                                    : std::string(row.value);
 }
 
 const CacheKind* FindKind(std::string_view name) {

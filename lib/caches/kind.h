@@ -14,9 +14,12 @@ namespace cachewarm::caches {
 // An environment variable that makes the engine use a directory below the mount.
 struct EnvRow {
   std::string_view name;
-  // "@" means the kind's directory below the mount; anything else is the literal value.
+  // A leading "@" means the kind's directory below the mount; anything else is the literal value.
   std::string_view value = "@";
 };
+
+// Returns the value of the variable if the kind's directory is `directory`.
+std::string ValueOf(const EnvRow& row, std::string_view directory);
 
 // Selects the part of a path that names the unit of the file: the group of files that must travel
 // together (Placement::unit).
@@ -58,6 +61,9 @@ struct CacheKind {
   std::vector<NestedRow> nested;
   std::vector<FileRow> files;
   bool directory_is_write = false;
+  // Selected only if spec.caches names the kind, because its variables change what an engine does,
+  // or because nothing tells the devices apart for which it compiles.
+  bool opt_in = false;
 };
 
 // Returns every kind, in the order of the table.

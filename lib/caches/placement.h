@@ -24,7 +24,8 @@ enum class Skip {
   kLock,
   kTemporary,
   kLog,
-  kPrivate,     // holds values of environment variables or source code of the model
+  kPrivate,  // holds values of environment variables, or source code or weights of the model
+  kColdMeasurement,  // states what a cold start measured, which is wrong for every other start
   kUnsafePath,  // absolute, "..", empty component, NUL, not UTF-8, over 1024 bytes or 32 levels
 };
 

@@ -23,6 +23,10 @@ CacheKind VllmKind() {
                  {"torch_compile_cache/*/*/triton_cache", "triton", true},
                  {"deep_gemm", "deepgemm"}},
       .files = {
+          // A plan states the memory that is free for the KV cache. A cold start compiles while it
+          // measures, so its peak is higher: the plan would make the KV cache of every later pod
+          // too small by up to tens of GiB (vllm#54122).
+          {.glob = "startup_plan/**", .skip = Skip::kColdMeasurement},
           {.glob = "torch_compile_cache/**/computation_graph.py", .skip = Skip::kPrivate},
           {.glob = "torch_compile_cache/**/transformed_code.py", .skip = Skip::kPrivate},
           {.glob = "torch_compile_cache/torch_aot_compile/*/*/model",

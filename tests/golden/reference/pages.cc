@@ -136,14 +136,15 @@ std::string CachesPage() {
   std::string out = fmt::format(
       "{}# Cache kinds\n\nThe presets of `spec.caches`. cachewarm sets the variables in the "
       "compiling container, unless its\n`env` already names them; `@` is the directory below "
-      "`/var/cache/cachewarm`.\n\n{}",
+      "`/var/cache/cachewarm`. A\npreset marked as opt-in is selected only by name.\n\n{}",
       kGenerated, Head({"preset", "directory", "variables"}));
   for (const caches::CacheKind& kind : caches::AllKinds()) {
     std::vector<std::string> variables;
     for (const caches::EnvRow& row : kind.env) {
       variables.push_back(Code(fmt::format("{}={}", row.name, row.value)));
     }
-    out += Row({Code(kind.name), Code(kind.path), fmt::format("{}", fmt::join(variables, ", "))});
+    out += Row({Code(kind.name) + (kind.opt_in ? " (opt-in)" : ""), Code(kind.path),
+                fmt::format("{}", fmt::join(variables, ", "))});
   }
   return out;
 }

@@ -15,6 +15,7 @@ namespace cachewarm::caches {
 namespace {
 
 using ::testing::IsSupersetOf;
+using ::testing::UnorderedElementsAre;
 using ::testing::UnorderedElementsAreArray;
 
 bool Matches(std::string_view text, const char* pattern) {
@@ -24,9 +25,12 @@ bool Matches(std::string_view text, const char* pattern) {
 // The one explicit list of presets. A kind that is dropped or renamed breaks every CacheWarmup that
 // names it; a new kind needs no entry here.
 TEST(KindTable, KeepsThePresetsThatUsersMayName) {
-  EXPECT_THAT(PresetNames(), IsSupersetOf({"torchinductor", "triton", "vllm", "sglang",
-                                           "flashinfer", "deepgemm", "tilelang", "torch-extensions",
-                                           "cuda", "jax", "cupy", "cute-dsl", "tvm-ffi", "numba"}));
+  EXPECT_THAT(
+      PresetNames(),
+      IsSupersetOf(
+          {"torchinductor",    "triton", "vllm",  "sglang", "flashinfer", "deepgemm", "tilelang",
+           "torch-extensions", "cuda",   "jax",   "cupy",   "cute-dsl",   "tvm-ffi",  "numba",
+           "flash-attention",  "helion", "aiter", "miopen", "neuron",     "gaudi",    "tensorrt"}));
 }
 
 TEST(KindTable, HasOneRowPerFile) {
@@ -64,7 +68,7 @@ TEST(KindTable, EveryKindSetsVariablesOfItsOwn) {
   for (const CacheKind& kind : AllKinds()) {
     SCOPED_TRACE(kind.name);
     EXPECT_TRUE(std::any_of(kind.env.begin(), kind.env.end(),
-                            [](const EnvRow& row) { return row.value == "@"; }));
+                            [](const EnvRow& row) { return row.value.starts_with('@'); }));
     for (const EnvRow& row : kind.env) {
       EXPECT_TRUE(Matches(row.name, "[A-Z][A-Z0-9_]*")) << row.name;
       EXPECT_FALSE(row.value.empty()) << row.name;
@@ -84,6 +88,25 @@ TEST(KindTable, EveryKindAllowsFiles) {
       EXPECT_FALSE(row.writable && !row.in_place) << row.glob;
     }
   }
+}
+
+// A variable that turns a cache on, or hangs an engine, must not be set in every pod.
+TEST(KindTable, SelectsTheseKindsOnlyByName) {
+  std::vector<std::string> opt_in;
+  for (const CacheKind& kind : AllKinds()) {
+    if (kind.opt_in) {
+      opt_in.emplace_back(kind.name);
+    }
+  }
+  EXPECT_THAT(opt_in, UnorderedElementsAre("aiter", "miopen", "neuron", "gaudi", "tensorrt"));
+}
+
+TEST(KindTable, PutsTheDirectoryInPlaceOfALeadingAt) {
+  EXPECT_EQ(ValueOf({"A"}, "/m/kind"), "/m/kind");
+  EXPECT_EQ(ValueOf({"A", "@/jit"}, "/m/kind"), "/m/kind/jit");
+  EXPECT_EQ(ValueOf({"A", "@,false,16384"}, "/m/kind"), "/m/kind,false,16384");
+  EXPECT_EQ(ValueOf({"A", "1"}, "/m/kind"), "1");
+  EXPECT_EQ(ValueOf({"A", "a@b"}, "/m/kind"), "a@b");
 }
 
 TEST(KindTable, EveryNestedKindExists) {
