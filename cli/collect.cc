@@ -8,9 +8,9 @@
 #include "lib/capture/tree_listing.h"
 
 namespace cachewarm::cli {
+namespace {
 
-absl::StatusOr<Collection> CollectTree(const fs::Dir& tree, const caches::CacheTable& table) {
-  CW_ASSIGN_OR_RETURN(capture::TreeListing listing, capture::ListTree(tree, table));
+absl::StatusOr<Collection> Collect(const fs::Dir& tree, capture::TreeListing listing) {
   const size_t candidates = listing.files.size();
   Collection collection;
   CW_ASSIGN_OR_RETURN(collection.selection,
@@ -25,6 +25,23 @@ absl::StatusOr<Collection> CollectTree(const fs::Dir& tree, const caches::CacheT
         static_cast<int64_t>(useless);
   }
   return collection;
+}
+
+}  // namespace
+
+absl::StatusOr<Collection> CollectTree(const fs::Dir& tree, const caches::CacheTable& table) {
+  CW_ASSIGN_OR_RETURN(capture::TreeListing listing, capture::ListTree(tree, table));
+  return Collect(tree, std::move(listing));
+}
+
+absl::StatusOr<Collection> CollectTree(const fs::Dir& tree, const caches::CacheTable& table,
+                                       const std::set<std::string>& also) {
+  CW_ASSIGN_OR_RETURN(capture::TreeListing listing,
+                      capture::ListTree(tree, caches::CacheTable::AllPresets()));
+  std::erase_if(listing.files, [&](const capture::TreeFile& file) {
+    return !table.Classify(file.path).carried() && !also.contains(file.path);
+  });
+  return Collect(tree, std::move(listing));
 }
 
 }  // namespace cachewarm::cli

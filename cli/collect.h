@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ struct Collection {
 // Collects every complete file of `tree` that `table` allows in a bundle. Does not check whether a
 // process is writing a file, because the directory belongs to the user. If a file changes after
 // this call, reading it fails with ABORTED. `tree` must outlive the files.
+//
+// The second form also collects the files `also` of any preset.
 absl::StatusOr<Collection> CollectTree(const fs::Dir& tree, const caches::CacheTable& table);
+absl::StatusOr<Collection> CollectTree(const fs::Dir& tree, const caches::CacheTable& table,
+                                       const std::set<std::string>& also);
 
 }  // namespace cachewarm::cli

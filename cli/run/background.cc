@@ -81,6 +81,7 @@ absl::Status BackgroundPublisher::State::Publish(const TreeSnapshot& tree) {
       PublishUnion({.source = context->source,
                     .dir = context->dir,
                     .clock = console.clock,
+                    .table = context->table,
                     .replaced = ReplacedFiles(published.empty() ? options.before : published, tree),
                     .damaged = options.damaged,
                     .threads = 1},
@@ -111,7 +112,7 @@ void BackgroundPublisher::State::Run() {
     if (TakeLogMatch()) {
       schedule.LogMatched();
     }
-    const TreeSnapshot tree = TakeSnapshot(context->dir);
+    const TreeSnapshot tree = TakeSnapshot(context->dir, context->table);
     if (!schedule.Observe(tree, console.clock.Monotonic())) {
       continue;
     }

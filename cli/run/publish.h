@@ -10,6 +10,7 @@
 #include "cli/run/source.h"
 #include "lib/base/random.h"
 #include "lib/bundle/worker_pool.h"
+#include "lib/caches/cache_table.h"
 #include "lib/fs/dir.h"
 
 namespace cachewarm::cli {
@@ -18,6 +19,8 @@ struct PublishJob {
   const BundleSource& source;
   const fs::Dir& dir;  // the cache directory
   const Clock& clock;
+  // The caches whose files are published. Files of others stay in the store, and in the directory.
+  const caches::CacheTable& table = caches::CacheTable::AllPresets();
   std::set<std::string> replaced;  // as for Covers()
   Digest damaged;  // a bundle that could not be unpacked: is replaced, not merged; empty: none
   int threads = bundle::DefaultThreads();
