@@ -96,7 +96,7 @@ absl::Status CheckPresetName(std::string_view name) {
 CacheTable CacheTable::OfPresets(bool with_opt_in) {
   CacheTable table;
   for (const CacheKind& kind : AllKinds()) {
-    if (with_opt_in || !kind.opt_in) {
+    if (with_opt_in || kind.opt_in.empty()) {
       table.kinds_.push_back(&kind);
     }
   }

@@ -51,6 +51,15 @@ struct NestedRow {
   bool silent = false;
 };
 
+// Sentences about a kind for users, printed by "cachewarm caches".
+struct KindFacts {
+  std::string_view engine;  // the engine that writes the files
+  std::string_view proof;   // the engine and version that was run, or the source of the layout
+  std::string_view absolute_paths;  // absolute paths in the files or in their keys
+  std::string_view hit;             // the files that a hit reads
+  std::string_view miss;            // the files that a miss writes, and how
+};
+
 struct CacheKind {
   std::string_view name;
   std::string_view path;  // directory below the mount; one component
@@ -61,9 +70,10 @@ struct CacheKind {
   std::vector<NestedRow> nested;
   std::vector<FileRow> files;
   bool directory_is_write = false;
-  // Selected only if spec.caches names the kind, because its variables change what an engine does,
-  // or because nothing tells the devices apart for which it compiles.
-  bool opt_in = false;
+  // The reason why the kind is selected only if spec.caches names it; empty: it is also selected by
+  // default.
+  std::string_view opt_in = {};
+  KindFacts facts = {};
 };
 
 // Returns every kind, in the order of the table.

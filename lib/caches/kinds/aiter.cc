@@ -17,7 +17,12 @@ CacheKind AiterKind() {
                      .native = true,
                      .hard_link = false,
                      .in_place = true}},
-          .opt_in = true};
+          .opt_in = "vLLM hangs on ROCm when AITER_JIT_DIR is set (aiter#3635).",
+          .facts = {.engine = "AITER (ROCm)",
+                    .proof = "Sources of 2026 (aiter/jit/core.py); no engine ran.",
+                    .absolute_paths = "None known.",
+                    .hit = "One module_*.so per module.",
+                    .miss = "The same file, after a build in build/, which stays behind."}};
 }
 
 }  // namespace cachewarm::caches

@@ -28,7 +28,14 @@ CacheKind FlashInferKind() {
           .root = ".cache/flashinfer",
           .env = {{"FLASHINFER_WORKSPACE_BASE"}},
           .nested = {},
-          .files = std::move(files)};
+          .files = std::move(files),
+          .facts = {.engine = "FlashInfer",
+                    .proof = "Sources of FlashInfer 0.7.0; no engine ran.",
+                    .absolute_paths = "build.ninja and .ninja_log name the sources and the CUDA "
+                                      "directory: a hit needs the same image.",
+                    .hit = "The *.so of a module, or one file of autotune/v2/ per operation.",
+                    .miss = "ninja rewrites the files of a module in place. Autotune results are "
+                            "renamed into place."}};
 }
 
 }  // namespace cachewarm::caches

@@ -6,11 +6,17 @@
 namespace cachewarm::caches {
 
 CacheKind HelionKind() {
-  return {.name = "helion",
-          .path = "helion",
-          .env = {{"HELION_CACHE_DIR"}},
-          .nested = {{"triton/*", "triton"}, {"cute/*", "cute-dsl"}},
-          .files = {{.glob = "*.best_config", .role = Role::kIndex}}};
+  return {
+      .name = "helion",
+      .path = "helion",
+      .env = {{"HELION_CACHE_DIR"}},
+      .nested = {{"triton/*", "triton"}, {"cute/*", "cute-dsl"}},
+      .files = {{.glob = "*.best_config", .role = Role::kIndex}},
+      .facts = {.engine = "Helion",
+                .proof = "Sources of 2026 (helion/autotuner/local_cache.py); no engine ran.",
+                .absolute_paths = "As triton and cute-dsl.",
+                .hit = "One *.best_config per kernel, then the kernels below triton/ and cute/.",
+                .miss = "The same files, renamed into place."}};
 }
 
 }  // namespace cachewarm::caches

@@ -16,7 +16,12 @@ CacheKind MiopenKind() {
                     {.glob = "*.updb.txt", .writable = true, .in_place = true},
                     {.glob = "*.ufdb.txt", .writable = true, .in_place = true},
                     {.glob = "*/*.o", .role = Role::kIndex}},
-          .opt_in = true};
+          .opt_in = "A database that MIOpen has open for writing keeps its capture waiting.",
+          .facts = {.engine = "MIOpen (ROCm)",
+                    .proof = "Sources of MIOpen 3 (src/binary_cache.cpp); no engine ran.",
+                    .absolute_paths = "None known.",
+                    .hit = "A row of the database *.ukdb, or *.o where MIOpen has no SQLite.",
+                    .miss = "The same files; databases in place."}};
 }
 
 }  // namespace cachewarm::caches

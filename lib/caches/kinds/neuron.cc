@@ -23,7 +23,12 @@ CacheKind NeuronKind() {
                      .hard_link = false,
                      .in_place = true,
                      .unit = graph}},
-          .opt_in = true};
+          .opt_in = "The GPU type of a node does not name Neuron devices.",
+          .facts = {.engine = "AWS Neuron",
+                    .proof = "Paths in public logs of neuronx-cc 2.14 to 2.26; no engine ran.",
+                    .absolute_paths = "None known.",
+                    .hit = "model.neff of the graph.",
+                    .miss = "The files of one directory per graph."}};
 }
 
 }  // namespace cachewarm::caches

@@ -33,7 +33,13 @@ CacheKind SglangKind() {
                      .role = Role::kOutput,
                      .unit = build},
                     {.glob = "cute_aot/**/*.o", .role = Role::kIndex, .native = true}},
-          .directory_is_write = true};
+          .directory_is_write = true,
+          .facts = {.engine = "SGLang",
+                    .proof = "Sources of September 2026; no engine ran.",
+                    .absolute_paths = "None: sgl_deps.json names sources relative to the packages.",
+                    .hit = "The *.so of a module, or the *.o of a CuTe kernel.",
+                    .miss = "One directory per module, renamed into place; one *.o per CuTe "
+                            "kernel, renamed into place."}};
 }
 
 }  // namespace cachewarm::caches

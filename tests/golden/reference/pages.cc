@@ -11,7 +11,7 @@
 #include "agent/metrics.h"
 #include "cli/verbs.h"
 #include "lib/api/vocabulary.h"
-#include "lib/caches/kind.h"
+#include "lib/caches/describe.h"
 #include "operator/config.h"
 #include "operator/metrics.h"
 
@@ -39,6 +39,15 @@ std::string Head(const std::vector<std::string>& titles) {
 
 std::string Code(std::string_view text) {
   return text.empty() ? "" : fmt::format("`{}`", text);
+}
+
+std::string Codes(const std::vector<std::string>& texts) {
+  std::vector<std::string> codes;
+  codes.reserve(texts.size());
+  for (const std::string& text : texts) {
+    codes.push_back(Code(text));
+  }
+  return fmt::format("{}", fmt::join(codes, ", "));
 }
 
 std::string SettingsTable(const settings::Table& table) {
@@ -134,17 +143,34 @@ std::string NamesPage() {
 
 std::string CachesPage() {
   std::string out = fmt::format(
-      "{}# Cache kinds\n\nThe presets of `spec.caches`. cachewarm sets the variables in the "
-      "compiling container, unless its\n`env` already names them; `@` is the directory below "
-      "`/var/cache/cachewarm`. A\npreset marked as opt-in is selected only by name.\n\n{}",
+      "{}# Cache kinds\n\nThe presets of `spec.caches` and of `cachewarm run --cache`. cachewarm "
+      "sets "
+      "the variables in the\ncompiling container, unless its `env` already names them; `@` is the "
+      "directory below\n`/var/cache/cachewarm`. A preset marked as opt-in is selected only by "
+      "name.\n\n{}",
       kGenerated, Head({"preset", "directory", "variables"}));
-  for (const caches::CacheKind& kind : caches::AllKinds()) {
-    std::vector<std::string> variables;
-    for (const caches::EnvRow& row : kind.env) {
-      variables.push_back(Code(fmt::format("{}={}", row.name, row.value)));
+  const std::vector<caches::KindDescription> kinds = caches::DescribeKinds();
+  for (const caches::KindDescription& kind : kinds) {
+    out += Row({Code(kind.name) + (kind.opt_in.empty() ? "" : " (opt-in)"), Code(kind.directory),
+                Codes(kind.variables)});
+  }
+  out +=
+      "\nLocks, temporary files and logs are never captured, whatever their kind. A file that no "
+      "row "
+      "names stays\nbehind and is reported.\n";
+  for (const caches::KindDescription& kind : kinds) {
+    out += fmt::format("\n## {}\n\n", kind.name);
+    if (!kind.opt_in.empty()) {
+      out += fmt::format("- **Opt-in**: {}\n", kind.opt_in);
     }
-    out += Row({Code(kind.name) + (kind.opt_in ? " (opt-in)" : ""), Code(kind.path),
-                fmt::format("{}", fmt::join(variables, ", "))});
+    out += fmt::format(
+        "- **Engine**: {}\n- **Proof**: {}\n- **Absolute paths**: {}\n- **A hit reads**: {}\n"
+        "- **A miss writes**: {}\n- **May be linked**: {}\n- **Captured**: {}\n",
+        kind.engine, kind.proof, kind.absolute_paths, kind.hit, kind.miss, kind.links,
+        Codes(kind.captured));
+    if (!kind.skipped.empty()) {
+      out += fmt::format("- **Never captured**: {}\n", Codes(kind.skipped));
+    }
   }
   return out;
 }

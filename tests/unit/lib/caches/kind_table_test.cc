@@ -8,13 +8,17 @@
 #include <set>
 
 #include "lib/caches/cache_table.h"
+#include "lib/caches/describe.h"
 #include "lib/caches/kind.h"
 #include "tests/fakes/source_dir.h"
 
 namespace cachewarm::caches {
 namespace {
 
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::IsSupersetOf;
+using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 using ::testing::UnorderedElementsAreArray;
 
@@ -94,7 +98,7 @@ TEST(KindTable, EveryKindAllowsFiles) {
 TEST(KindTable, SelectsTheseKindsOnlyByName) {
   std::vector<std::string> opt_in;
   for (const CacheKind& kind : AllKinds()) {
-    if (kind.opt_in) {
+    if (!kind.opt_in.empty()) {
       opt_in.emplace_back(kind.name);
     }
   }
@@ -107,6 +111,39 @@ TEST(KindTable, PutsTheDirectoryInPlaceOfALeadingAt) {
   EXPECT_EQ(ValueOf({"A", "@,false,16384"}, "/m/kind"), "/m/kind,false,16384");
   EXPECT_EQ(ValueOf({"A", "1"}, "/m/kind"), "1");
   EXPECT_EQ(ValueOf({"A", "a@b"}, "/m/kind"), "a@b");
+}
+
+TEST(KindTable, EveryKindStatesItsFactsInSentences) {
+  for (const CacheKind& kind : AllKinds()) {
+    SCOPED_TRACE(kind.name);
+    EXPECT_FALSE(kind.facts.engine.empty());
+    for (const std::string_view sentence :
+         {kind.facts.proof, kind.facts.absolute_paths, kind.facts.hit, kind.facts.miss}) {
+      EXPECT_TRUE(sentence.ends_with('.')) << sentence;
+    }
+    EXPECT_TRUE(kind.opt_in.empty() || kind.opt_in.ends_with('.')) << kind.opt_in;
+  }
+}
+
+TEST(KindTable, DescribesEveryKindAsItsRowIs) {
+  const std::vector<KindDescription> kinds = DescribeKinds();
+  ASSERT_EQ(kinds.size(), AllKinds().size());
+  const auto find = [&kinds](std::string_view name) {
+    return *std::find_if(kinds.begin(), kinds.end(),
+                         [name](const KindDescription& kind) { return kind.name == name; });
+  };
+  const KindDescription vllm = find("vllm");
+  EXPECT_EQ(vllm.directory, "vllm");
+  EXPECT_THAT(vllm.variables, ElementsAre("VLLM_CACHE_ROOT=@"));
+  EXPECT_EQ(vllm.opt_in, "");
+  EXPECT_THAT(vllm.captured, Contains("deep_gemm/: deepgemm"));
+  EXPECT_THAT(vllm.captured, Contains("modelinfos/*.json"));
+  EXPECT_THAT(vllm.skipped, Contains("startup_plan/**: measured during a cold start"));
+  EXPECT_THAT(vllm.links, StartsWith("All files except torch_compile_cache/**/vllm_compile_cache"));
+  EXPECT_EQ(find("triton").links, "All files.");
+  EXPECT_EQ(find("cuda").links, "None: every generation has its own copy.");
+  EXPECT_THAT(find("flashinfer").captured, Contains(".cache/flashinfer/cubins/**"));
+  EXPECT_NE(find("aiter").opt_in, "");
 }
 
 TEST(KindTable, EveryNestedKindExists) {
