@@ -18,6 +18,7 @@ absl::StatusOr<Collection> Collect(const fs::Dir& tree, capture::TreeListing lis
   collection.files =
       capture::PackFilesOf(collection.selection, {.tree = tree, .detect_writers = false});
   collection.left_behind = std::move(listing.left_behind);
+  collection.unnamed = std::move(listing.unnamed);
   const size_t useless =
       candidates - collection.selection.files.size() - collection.selection.truncated.size();
   if (useless > 0) {

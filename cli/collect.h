@@ -20,6 +20,7 @@ struct Collection {
   capture::Selection selection;
   std::vector<bundle::PackFile> files;         // the selected files
   std::map<std::string, int64_t> left_behind;  // number of skipped files by reason
+  api::LeftBehind unnamed;                     // of these, the files that no cache kind names
 };
 
 // Collects every complete file of `tree` that `table` allows in a bundle. Does not check whether a

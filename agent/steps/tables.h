@@ -15,8 +15,8 @@ namespace cachewarm::agent {
 // The cache table of each warmup, made again only when its spec.caches changes. Call on one thread.
 class Tables {
  public:
-  // Updates the tables to the spec. A warmup with invalid caches gets the default presets, and Problem()
-  // returns the reason.
+  // Updates the tables to the spec. A warmup with invalid caches gets the default presets, and
+  // Problem() returns the reason.
   void Update(const std::vector<api::WantedWarmup>& warmups);
 
   // Returns the table of the warmup; the default presets if it is not in the spec.

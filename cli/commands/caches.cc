@@ -29,7 +29,8 @@ codec::Json ToJson(const KindDescription& kind) {
           {"miss", kind.miss},
           {"links", kind.links},
           {"captured", kind.captured},
-          {"skipped", kind.skipped}};
+          {"skipped", kind.skipped},
+          {"versions", kind.versions}};
 }
 
 void PrintTable(const std::vector<KindDescription>& kinds, Console& console) {
@@ -61,6 +62,7 @@ void PrintKind(const KindDescription& kind, Console& console) {
   line("may be linked", kind.links);
   lines("captured", kind.captured);
   lines("skipped", kind.skipped);
+  lines("engine version", kind.versions);
 }
 
 absl::StatusOr<int> Caches(const Arguments& arguments, Console& console) {
@@ -101,8 +103,9 @@ Verb CachesVerb() {
       .text =
           "Lists the presets of spec.caches and of \"cachewarm run --cache\". With KIND describes\n"
           "it: its variables, the files that a bundle carries and those that stay behind, the\n"
-          "files that a hit reads and a miss writes, absolute paths inside, and how the kind was\n"
-          "proven. In variables @ is the directory.\n\n"
+          "files that a hit reads and a miss writes, absolute paths inside, how the kind was "
+          "proven,\n"
+          "and where its files name the version of an engine. In variables @ is the directory.\n\n"
           "  cachewarm caches\n"
           "  cachewarm caches vllm triton\n",
       .options = {{.name = "json", .help = "print an array of objects"}},

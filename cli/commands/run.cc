@@ -255,9 +255,8 @@ class CommandRun {
       return;
     }
     Warn(published->status(), "nothing published", console_);
-    if (published->ok() && (*published)->outcome == PublishOutcome::kPublished) {
-      console_.err << fmt::format("cachewarm run: published {} files, {}, for the next start\n",
-                                  (*published)->files, FormatBytes((*published)->bytes));
+    if (published->ok()) {
+      console_.err << ToText(**published);
     }
   }
 

@@ -87,11 +87,7 @@ absl::Status BackgroundPublisher::State::Publish(const TreeSnapshot& tree) {
                     .threads = 1},
                    stop.get_token()));
   options.damaged = Digest();
-  if (report.outcome == PublishOutcome::kPublished) {
-    console.err << fmt::format("cachewarm run: published {} files, {}, for the next start\n",
-                               report.files, FormatBytes(report.bytes))
-                << std::flush;
-  }
+  console.err << ToText(report) << std::flush;
   return absl::OkStatus();
 }
 

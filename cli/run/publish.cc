@@ -16,6 +16,7 @@
 #include "lib/base/status.h"
 #include "lib/bundle/store/open.h"
 #include "lib/capture/bundle_parts.h"
+#include "lib/capture/left_behind.h"
 #include "lib/fs/lock.h"
 
 namespace cachewarm::cli {
@@ -189,7 +190,10 @@ class Publisher {
     CW_ASSIGN_OR_RETURN(const bool moved, MoveTag(place, made.digest));
     if (moved) {
       has_moved_tag_ = true;
-      report_ = {.outcome = PublishOutcome::kPublished, .files = made.files, .bytes = made.bytes};
+      report_ = {.outcome = PublishOutcome::kPublished,
+                 .files = made.files,
+                 .bytes = made.bytes,
+                 .unnamed = collection.unnamed};
       replaced_.clear();
       damaged_ = Digest();
     }
@@ -222,6 +226,19 @@ class Publisher {
 };
 
 }  // namespace
+
+std::string ToText(const PublishReport& report) {
+  if (report.outcome != PublishOutcome::kPublished) {
+    return {};
+  }
+  std::string text = fmt::format("cachewarm run: published {} files, {}, for the next start\n",
+                                 report.files, FormatBytes(report.bytes));
+  if (report.unnamed.files > 0) {
+    text += fmt::format("cachewarm run: no cache kind names {}; they were not published\n",
+                        capture::ToText(report.unnamed));
+  }
+  return text;
+}
 
 absl::StatusOr<PublishReport> PublishUnion(const PublishJob& job, std::stop_token stop) {
   return Publisher(job, std::move(stop)).Run();

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/run/source.h"
+#include "lib/api/node_cache.h"
 #include "lib/base/random.h"
 #include "lib/bundle/worker_pool.h"
 #include "lib/caches/cache_table.h"
@@ -38,7 +39,11 @@ struct PublishReport {
   PublishOutcome outcome = PublishOutcome::kEmpty;
   int64_t files = 0;  // of the bundle
   int64_t bytes = 0;
+  api::LeftBehind unnamed;  // files of the directory that no cache kind names
 };
+
+// Returns what "cachewarm run" prints about a publication; empty if there was none.
+std::string ToText(const PublishReport& report);
 
 // Publishes the union of the cache directory and the bundle in the store, unless that bundle has
 // every file. Waits for other publishers of a store that is a directory. In a registry repeats the

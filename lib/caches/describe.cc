@@ -33,6 +33,22 @@ std::string LinksOf(const CacheKind& kind) {
                                    : fmt::format("All files except {}.", fmt::join(copied, ", "));
 }
 
+// Returns a sentence without its end, such as "triton in triton_version of */*.json".
+std::string DescribeVersion(const VersionRow& row, std::string_view root) {
+  const std::string files = fmt::format("{}{}", root, row.glob);
+  switch (row.place) {
+    case VersionRow::Place::kPath:
+      return fmt::format("{} in component {} of {}", row.engine,
+                         row.component + 1 + std::count(root.begin(), root.end(), '/'), files);
+    case VersionRow::Place::kJsonMember:
+    case VersionRow::Place::kPickledMember:
+      return fmt::format("{} in {} of {}", row.engine, row.before, files);
+    case VersionRow::Place::kPickledFirst:
+      return fmt::format("{} in the first object of {}", row.engine, files);
+  }
+  return files;
+}
+
 KindDescription Describe(const CacheKind& kind) {
   const KindFacts& facts = kind.facts;
   KindDescription description{.name = std::string(kind.name),
@@ -46,7 +62,8 @@ KindDescription Describe(const CacheKind& kind) {
                               .miss = std::string(facts.miss),
                               .links = LinksOf(kind),
                               .captured = {},
-                              .skipped = {}};
+                              .skipped = {},
+                              .versions = {}};
   for (const EnvRow& row : kind.env) {
     description.variables.push_back(fmt::format("{}={}", row.name, row.value));
   }
@@ -61,6 +78,9 @@ KindDescription Describe(const CacheKind& kind) {
     } else {
       description.skipped.push_back(fmt::format("{}: {}", glob, SkipName(row.skip)));
     }
+  }
+  for (const VersionRow& row : kind.versions) {
+    description.versions.push_back(DescribeVersion(row, root));
   }
   return description;
 }

@@ -20,6 +20,7 @@ struct KindDescription {
   std::string links;           // which files of several generations may share their content
   std::vector<std::string> captured;  // globs below the directory; a nested kind as "DIR/: KIND"
   std::vector<std::string> skipped;   // "GLOB: reason" of files that are never captured
+  std::vector<std::string> versions;  // where files name the version of an engine
 };
 
 // Returns every kind, in the order of the table.

@@ -67,7 +67,10 @@ Placement Classify(const CacheKind& kind, std::string_view path, std::string_vie
     }
     return placement;
   }
-  Placement placement{.skip = Skip::kNotAllowed, .cache = std::string(kind.name), .unit = {}};
+  Placement placement{.skip = Skip::kNotAllowed,
+                      .cache = std::string(kind.name),
+                      .unit = {},
+                      .below = prefix.size() + 1};
   for (const FileRow& row : kind.files) {
     if (GlobMatches(row.glob, path)) {
       placement.skip = row.skip;
@@ -78,6 +81,7 @@ Placement Classify(const CacheKind& kind, std::string_view path, std::string_vie
       placement.hard_link = row.hard_link && !row.writable;
       placement.in_place = row.in_place;
       placement.always = row.always;
+      placement.may_hold_cpp = row.may_hold_cpp;
       placement.directory_is_write = kind.directory_is_write;
       placement.unit = UnitOf(row, path, prefix);
       break;

@@ -40,6 +40,7 @@ struct FileRow {
   bool hard_link = true;
   bool in_place = false;
   bool always = false;
+  bool may_hold_cpp = false;
   UnitRule unit = {};
 };
 
@@ -49,6 +50,21 @@ struct NestedRow {
   std::string_view directory;  // glob; matches directories of as many components as it has
   std::string_view kind;
   bool silent = false;
+};
+
+// A place where a file names the version of an engine.
+struct VersionRow {
+  enum class Place {
+    kPath,           // the component `component` of the path, after `before`
+    kJsonMember,     // "MEMBER": "VERSION" with `before` as MEMBER
+    kPickledMember,  // the first version after the pickled attribute name `before`
+    kPickledFirst,   // the first object of the pickle
+  };
+  std::string_view engine;
+  std::string_view glob;  // of the files, relative to the directory of the kind
+  Place place = Place::kPath;
+  std::string_view before = {};
+  int component = 0;  // zero-based
 };
 
 // Sentences about a kind for users, printed by "cachewarm caches".
@@ -69,6 +85,7 @@ struct CacheKind {
   std::vector<EnvRow> env;
   std::vector<NestedRow> nested;
   std::vector<FileRow> files;
+  std::vector<VersionRow> versions = {};
   bool directory_is_write = false;
   // The reason why the kind is selected only if spec.caches names it; empty: it is also selected by
   // default.

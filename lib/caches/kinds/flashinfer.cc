@@ -29,6 +29,8 @@ CacheKind FlashInferKind() {
           .env = {{"FLASHINFER_WORKSPACE_BASE"}},
           .nested = {},
           .files = std::move(files),
+          .versions = {{.engine = "flashinfer", .glob = "*/*/cached_ops/**"},
+                       {.engine = "flashinfer", .glob = "*/*/generated/**"}},
           .facts = {.engine = "FlashInfer",
                     .proof = "Sources of FlashInfer 0.7.0; no engine ran.",
                     .absolute_paths = "build.ninja and .ninja_log name the sources and the CUDA "

@@ -23,6 +23,7 @@ CacheKind NeuronKind() {
                      .hard_link = false,
                      .in_place = true,
                      .unit = graph}},
+          .versions = {{.engine = "neuronxcc", .glob = "neuronxcc-*/**", .before = "neuronxcc-"}},
           .opt_in = "The GPU type of a node does not name Neuron devices.",
           .facts = {.engine = "AWS Neuron",
                     .proof = "Paths in public logs of neuronx-cc 2.14 to 2.26; no engine ran.",

@@ -14,6 +14,9 @@ CacheKind NumbaKind() {
           .nested = {},
           .files = {{.glob = "**/*.nbi", .role = Role::kOutput, .native = true, .unit = package},
                     {.glob = "**/*.nbc", .role = Role::kIndex, .native = true, .unit = package}},
+          .versions = {{.engine = "numba",
+                        .glob = "**/*.nbi",
+                        .place = VersionRow::Place::kPickledFirst}},
           .facts = {.engine = "Numba",
                     .proof = "Numba 0.65 ran on a CPU in a cluster: every start but the builder's "
                              "was a full hit (tests/e2e/engines).",

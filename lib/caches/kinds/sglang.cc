@@ -13,33 +13,35 @@ namespace cachewarm::caches {
 
 CacheKind SglangKind() {
   const UnitRule build = {.components = 5};
-  return {.name = "sglang",
-          .path = "sglang",
-          .env = {{"SGLANG_CACHE_DIR"},
-                  {"SGLANG_JIT_CACHE_DIR", "@/jit"},
-                  {"SGLANG_CUTE_AOT_CACHE_DIR", "@/cute_aot"}},
-          .nested = {{"triton", "triton"},
-                     {"inductor", "torchinductor"},
-                     {"nv", "cuda"},
-                     {"tilelang", "tilelang"},
-                     {".cache/flashinfer", "flashinfer"},
-                     {"deep_gemm", "deepgemm"}},
-          .files = {{.glob = "flashinfer/autotune/**", .writable = true, .in_place = true},
-                    {.glob = "jit/*/*/build-*/deps-*/*.so",
-                     .role = Role::kIndex,
-                     .native = true,
-                     .unit = build},
-                    {.glob = "jit/*/*/build-*/deps-*/sgl_deps.json",
-                     .role = Role::kOutput,
-                     .unit = build},
-                    {.glob = "cute_aot/**/*.o", .role = Role::kIndex, .native = true}},
-          .directory_is_write = true,
-          .facts = {.engine = "SGLang",
-                    .proof = "Sources of September 2026; no engine ran.",
-                    .absolute_paths = "None: sgl_deps.json names sources relative to the packages.",
-                    .hit = "The *.so of a module, or the *.o of a CuTe kernel.",
-                    .miss = "One directory per module, renamed into place; one *.o per CuTe "
-                            "kernel, renamed into place."}};
+  return {
+      .name = "sglang",
+      .path = "sglang",
+      .env = {{"SGLANG_CACHE_DIR"},
+              {"SGLANG_JIT_CACHE_DIR", "@/jit"},
+              {"SGLANG_CUTE_AOT_CACHE_DIR", "@/cute_aot"}},
+      .nested = {{"triton", "triton"},
+                 {"inductor", "torchinductor"},
+                 {"nv", "cuda"},
+                 {"tilelang", "tilelang"},
+                 {".cache/flashinfer", "flashinfer"},
+                 {"deep_gemm", "deepgemm"}},
+      .files = {{.glob = "flashinfer/autotune/**", .writable = true, .in_place = true},
+                {.glob = "jit/*/*/build-*/deps-*/*.so",
+                 .role = Role::kIndex,
+                 .native = true,
+                 .unit = build},
+                {.glob = "jit/*/*/build-*/deps-*/sgl_deps.json",
+                 .role = Role::kOutput,
+                 .unit = build},
+                {.glob = "cute_aot/**/*.o", .role = Role::kIndex, .native = true}},
+      .versions = {{.engine = "flashinfer", .glob = "flashinfer/autotune/*/**", .component = 2}},
+      .directory_is_write = true,
+      .facts = {.engine = "SGLang",
+                .proof = "Sources of September 2026; no engine ran.",
+                .absolute_paths = "None: sgl_deps.json names sources relative to the packages.",
+                .hit = "The *.so of a module, or the *.o of a CuTe kernel.",
+                .miss = "One directory per module, renamed into place; one *.o per CuTe "
+                        "kernel, renamed into place."}};
 }
 
 }  // namespace cachewarm::caches

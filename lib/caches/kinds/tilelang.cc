@@ -18,6 +18,7 @@ CacheKind TileLangKind() {
                      .unit = kernel},
                     {.glob = "*/*/kernels/*/*", .role = Role::kOutput, .unit = kernel},
                     {.glob = "*/*/autotuner/**", .writable = true, .in_place = true}},
+          .versions = {{.engine = "tilelang", .glob = "*/*/kernels/**"}},
           .directory_is_write = true,
           .facts = {.engine = "TileLang",
                     .proof = "Sources of August 2026; no engine ran.",

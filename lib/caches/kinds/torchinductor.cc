@@ -15,8 +15,16 @@ CacheKind TorchInductorKind() {
       .nested = {{"triton/*", "triton"}},
       .files =
           {
-              {.glob = "fxgraph/*/*/*", .role = Role::kIndex, .unit = {.components = 3}},
-              {.glob = "aotautograd/*/*", .role = Role::kIndex, .unit = {.components = 2}},
+              // An entry holds the source of its C++ kernels, vectorised for the CPU that compiled
+              // it: another CPU reads it as a hit and computes wrong numbers.
+              {.glob = "fxgraph/*/*/*",
+               .role = Role::kIndex,
+               .may_hold_cpp = true,
+               .unit = {.components = 3}},
+              {.glob = "aotautograd/*/*",
+               .role = Role::kIndex,
+               .may_hold_cpp = true,
+               .unit = {.components = 2}},
               // g++ writes shared objects under their final name. Inductor builds one of them only
               // to test the compiler. Later starts only stat that object and its marker (.load_ok),
               // which raises no file event, so both are always captured: the marker by `always`,
@@ -37,9 +45,12 @@ CacheKind TorchInductorKind() {
                .in_place = true,
                .always = true,
                .unit = {.stem = true}},
-              {.glob = "*/c*.cpp", .role = Role::kOutput, .unit = {.stem = true}},
+              {.glob = "*/c*.cpp", .role = Role::kOutput, .native = true, .unit = {.stem = true}},
               {.glob = "*/c*.h", .role = Role::kOutput, .always = true},
-              {.glob = "*/c*.py", .role = Role::kOutput, .unit = {.stem = true}},
+              {.glob = "*/c*.py",
+               .role = Role::kOutput,
+               .may_hold_cpp = true,
+               .unit = {.stem = true}},
               {.glob = "*/*.best_config", .role = Role::kOutput},
               {.glob = "*/*.cubin", .role = Role::kOutput, .in_place = true},
               {.glob = "*/*.hsaco", .role = Role::kOutput, .in_place = true},

@@ -50,6 +50,15 @@ std::string Codes(const std::vector<std::string>& texts) {
   return fmt::format("{}", fmt::join(codes, ", "));
 }
 
+// Returns the sentence with the characters escaped that Markdown would read as emphasis.
+std::string Escaped(std::string_view sentence) {
+  std::string out;
+  for (const char c : sentence) {
+    out += c == '*' || c == '_' ? fmt::format("\\{}", c) : std::string(1, c);
+  }
+  return out;
+}
+
 std::string SettingsTable(const settings::Table& table) {
   std::string out = Head({"key in the ConfigMap", "flag", "environment", "default", "meaning"});
   for (const settings::Setting& each : table.settings) {
@@ -155,19 +164,21 @@ std::string CachesPage() {
                 Codes(kind.variables)});
   }
   out +=
-      "\nLocks, temporary files and logs are never captured, whatever their kind. A file that no "
-      "row "
-      "names stays\nbehind and is reported.\n";
+      "\nLocks, temporary files and logs are never captured. A file that no row names stays behind "
+      "and is\nreported.\n";
   for (const caches::KindDescription& kind : kinds) {
     out += fmt::format("\n## {}\n\n", kind.name);
     if (!kind.opt_in.empty()) {
-      out += fmt::format("- **Opt-in**: {}\n", kind.opt_in);
+      out += fmt::format("- **Opt-in**: {}\n", Escaped(kind.opt_in));
     }
     out += fmt::format(
         "- **Engine**: {}\n- **Proof**: {}\n- **Absolute paths**: {}\n- **A hit reads**: {}\n"
         "- **A miss writes**: {}\n- **May be linked**: {}\n- **Captured**: {}\n",
-        kind.engine, kind.proof, kind.absolute_paths, kind.hit, kind.miss, kind.links,
-        Codes(kind.captured));
+        Escaped(kind.engine), Escaped(kind.proof), Escaped(kind.absolute_paths), Escaped(kind.hit),
+        Escaped(kind.miss), Escaped(kind.links), Codes(kind.captured));
+    for (const std::string& version : kind.versions) {
+      out += fmt::format("- **Version of an engine**: {}\n", Code(version));
+    }
     if (!kind.skipped.empty()) {
       out += fmt::format("- **Never captured**: {}\n", Codes(kind.skipped));
     }

@@ -330,6 +330,28 @@ TEST_F(BundleFlags, CacheLimitsTheVariablesAndThePublishedFiles) {
   EXPECT_THAT(unknown.err, HasSubstr("known: torchinductor, triton, vllm"));
 }
 
+TEST_F(BundleFlags, RunAndPackReportFilesThatNoCacheKindNames) {
+  const std::string script =
+      "cd $TRITON_CACHE_DIR/..; /bin/mkdir -p triton/KEY new_engine/kernels; "
+      "echo {} > triton/KEY/__grp__k.json; echo 12345678 > new_engine/kernels/a.bin";
+  const Outcome run =
+      RunScript(script, {"--dir", temp_ / "caches", "--node-facts", temp_ / "facts.json"});
+  EXPECT_EQ(run.code, 0);
+  EXPECT_THAT(run.err, HasSubstr("published 1 files"));
+  EXPECT_THAT(run.err, HasSubstr("cachewarm run: no cache kind names 1 files, 0.0 MB in "
+                                 "new_engine/kernels; they were not published\n"));
+  const Words pack = {"pack", temp_ / "caches", "layout://" + temp_.path() + "/packed/llama",
+                      "--node-facts", temp_ / "facts.json"};
+  const Outcome packed = Run(pack);
+  EXPECT_THAT(packed.err, HasSubstr("no cache kind names 1 files, 0.0 MB in new_engine/kernels\n"));
+  Words json = pack;
+  json.emplace_back("--json");
+  const Json unnamed = Parsed(Run(json))["unnamed"];
+  EXPECT_EQ(unnamed["files"], 1);
+  EXPECT_EQ(unnamed["bytes"], 9);
+  EXPECT_EQ(unnamed["directories"][0], "new_engine/kernels");
+}
+
 TEST_F(BundleFlags, CommandOfRunGetsItsWordsAndGivesTheExitCode) {
   const Outcome outcome =
       Run({"run", "--store", temp_ / "bundles", "--dir", temp_ / "caches", "--", "/bin/sh", "-c",

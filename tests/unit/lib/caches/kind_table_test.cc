@@ -144,6 +144,12 @@ TEST(KindTable, DescribesEveryKindAsItsRowIs) {
   EXPECT_EQ(find("cuda").links, "None: every generation has its own copy.");
   EXPECT_THAT(find("flashinfer").captured, Contains(".cache/flashinfer/cubins/**"));
   EXPECT_NE(find("aiter").opt_in, "");
+  EXPECT_THAT(find("triton").versions, ElementsAre("triton in triton_version of */*.json"));
+  EXPECT_THAT(find("numba").versions, ElementsAre("numba in the first object of **/*.nbi"));
+  EXPECT_THAT(vllm.versions,
+              Contains("flashinfer in component 2 of flashinfer_autotune_cache/*/**"));
+  EXPECT_THAT(find("flashinfer").versions,
+              Contains("flashinfer in component 3 of .cache/flashinfer/*/*/cached_ops/**"));
 }
 
 TEST(KindTable, EveryNestedKindExists) {

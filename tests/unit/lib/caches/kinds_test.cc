@@ -50,7 +50,7 @@ TEST(Kinds, TorchInductor) {
       {"inductor/aotautograd/ax34ejms/entry", kind, Role::kIndex, "h",
        "inductor/aotautograd/ax34ejms"},
       {"inductor/ab/cab1.main.so", kind, Role::kNative, "nhp", "inductor/ab/cab1"},
-      {"inductor/ab/cab1.main.cpp", kind, Role::kOutput, "h", "inductor/ab/cab1"},
+      {"inductor/ab/cab1.main.cpp", kind, Role::kOutput, "nh", "inductor/ab/cab1"},
       {"inductor/ab/cab1.so", kind, Role::kNative, "nhp", "inductor/ab/cab1"},
       {"inductor/ab/cab1.so.load_ok", kind, Role::kProbeMarker, "hpa", "inductor/ab/cab1"},
       {"inductor/ab/cab1.main.o", kind, Role::kOutput, "nhpa", "inductor/ab/cab1"},
