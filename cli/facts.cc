@@ -68,7 +68,9 @@ bundle::Facts FactsOf(const Machine& machine, const Collection& collection) {
   bundle::Facts facts =
       capture::FactsOf({.key = machine.key, .factors = machine.factors, .node = machine.facts},
                        collection.selection);
-  facts.engines = machine.engines;
+  for (const auto& [engine, version] : machine.engines) {
+    facts.engines[engine] = version;
+  }
   return facts;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 std::shared_ptr<const caches::CacheTable> Presets() {
   // The returned pointer owns nothing: the table is static and is never deleted.
-  return {std::shared_ptr<void>(), &caches::CacheTable::AllPresets()};
+  return {std::shared_ptr<void>(), &caches::CacheTable::DefaultPresets()};
 }
 
 }  // namespace

@@ -15,11 +15,11 @@ namespace cachewarm::agent {
 // The cache table of each warmup, made again only when its spec.caches changes. Call on one thread.
 class Tables {
  public:
-  // Updates the tables to the spec. A warmup with invalid caches gets all presets, and Problem()
-  // returns the reason.
+  // Updates the tables to the spec. A warmup with invalid caches gets the default presets, and
+  // Problem() returns the reason.
   void Update(const std::vector<api::WantedWarmup>& warmups);
 
-  // Returns the table of the warmup; all presets if it is not in the spec.
+  // Returns the table of the warmup; the default presets if it is not in the spec.
   std::shared_ptr<const caches::CacheTable> Of(const std::string& warmup_uid) const;
   // Returns the mount of the pods of the warmup. Namespace and name are empty if the warmup is not
   // in the spec.

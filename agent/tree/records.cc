@@ -69,6 +69,9 @@ absl::StatusOr<api::CaptureStatus> DecodeCapture(const Json& object) {
   reader.Read("files", files, 0, INT32_MAX).Read("native", capture.native);
   reader.Read("compileSeconds", capture.compile_seconds).Read("reason", capture.reason);
   reader.Read("message", capture.message);
+  reader.Read("leftFiles", capture.left_behind.files, 0)
+      .Read("leftBytes", capture.left_behind.bytes, 0)
+      .Read("leftDirectories", capture.left_behind.directories);
   ReadDigest(reader, "digest", capture.digest);
   CW_RETURN_IF_ERROR(reader.status());
   capture.files = static_cast<int>(files);
@@ -250,6 +253,9 @@ absl::Status WriteCaptureRecord(const fs::Dir& root, const api::CaptureStatus& c
                       {"files", capture.files},
                       {"native", capture.native},
                       {"compileSeconds", capture.compile_seconds},
+                      {"leftFiles", capture.left_behind.files},
+                      {"leftBytes", capture.left_behind.bytes},
+                      {"leftDirectories", capture.left_behind.directories},
                       {"reason", capture.reason},
                       {"message", capture.message}});
 }

@@ -17,6 +17,7 @@ Verb RunVerb();
 Verb LoadVerb();
 Verb SaveVerb();
 Verb ReleaseVerb();
+Verb CachesVerb();
 Verb CompletionVerb();
 
 }  // namespace cachewarm::cli

@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/bundle/transfer.h"
+#include "lib/capture/left_behind.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::cli {
@@ -25,6 +26,10 @@ void Report(const Collection& collection, const bundle::Publication& published,
                         {"newBytes", published.new_bytes},
                         {"rawBytes", published.raw_bytes},
                         {"leftBehind", collection.left_behind},
+                        {"unnamed",
+                         {{"files", collection.unnamed.files},
+                          {"bytes", collection.unnamed.bytes},
+                          {"directories", collection.unnamed.directories}}},
                         {"damaged", collection.selection.truncated}});
     return;
   }
@@ -37,6 +42,9 @@ void Report(const Collection& collection, const bundle::Publication& published,
   }
   for (const auto& [reason, count] : collection.left_behind) {
     console.err << fmt::format("skipped {} files: {}\n", count, reason);
+  }
+  if (collection.unnamed.files > 0) {
+    console.err << fmt::format("no cache kind names {}\n", capture::ToText(collection.unnamed));
   }
   for (const std::string& damaged : collection.selection.truncated) {
     console.err << fmt::format("skipped truncated file: {}\n", damaged);

@@ -36,16 +36,16 @@ void Warn(const absl::Status& status, std::string_view consequence, Console& con
 }
 
 // Returns the environment of the command. Variables that are already set are kept.
-std::map<std::string, std::string> EnvironmentFor(const std::string& directory,
+std::map<std::string, std::string> EnvironmentFor(const RunContext& context,
                                                   const Console& console) {
   std::map<std::string, std::string> environment = console.environment;
-  environment.merge(PresetVariables(directory));
+  environment.merge(PresetVariables(context.path, context.table));
   return environment;
 }
 
-absl::Status MakeDirectories(const fs::Dir& dir) {
-  for (const std::string& below : caches::CacheTable::AllPresets().Directories()) {
-    CW_RETURN_IF_ERROR(dir.MakeDirs(below, kTreeMode));
+absl::Status MakeDirectories(const RunContext& context) {
+  for (const std::string& below : context.table.Directories()) {
+    CW_RETURN_IF_ERROR(context.dir.MakeDirs(below, kTreeMode));
   }
   return absl::OkStatus();
 }
@@ -96,6 +96,7 @@ class CommandRun {
   // Opens and fills the cache directory. Returns only errors of the arguments: for any other the
   // command starts without the cache.
   absl::Status Prepare() {
+    CW_ASSIGN_OR_RETURN(caches::CacheTable table, ParseCaches(arguments_));
     auto source = OpenSource(arguments_, console_,
                              FindEngines({.words = arguments_.rest(),
                                           .environment = console_.environment,
@@ -120,10 +121,11 @@ class CommandRun {
     }
     context_ = std::make_shared<const RunContext>(RunContext{.source = *std::move(source),
                                                              .dir = std::move(opened->dir),
-                                                             .path = std::move(opened->path)});
+                                                             .path = std::move(opened->path),
+                                                             .table = std::move(table)});
     Fetch();
-    before_ = TakeSnapshot(context_->dir);
-    Warn(MakeDirectories(context_->dir), "leaving the creation of cache directories to the command",
+    before_ = TakeSnapshot(context_->dir, context_->table);
+    Warn(MakeDirectories(*context_), "leaving the creation of cache directories to the command",
          console_);
     return absl::OkStatus();
   }
@@ -143,8 +145,9 @@ class CommandRun {
               std::move(stop));
         });
     progress.reset();  // clears the line
-    const std::string_view consequence =
-        TakeSnapshot(context_->dir).empty() ? "starting cold" : "using the files of the last start";
+    const std::string_view consequence = TakeSnapshot(context_->dir, context_->table).empty()
+                                             ? "starting cold"
+                                             : "using the files of the last start";
     if (!fetched.has_value() || absl::IsCancelled(fetched->status)) {
       if (!stop_.stop_requested()) {
         console_.err << fmt::format(
@@ -164,9 +167,8 @@ class CommandRun {
 
   absl::StatusOr<int> RunCommand() {
     ChildCommand command{.words = arguments_.rest(),
-                         .environment = context_ == nullptr
-                                            ? console_.environment
-                                            : EnvironmentFor(context_->path, console_),
+                         .environment = context_ == nullptr ? console_.environment
+                                                            : EnvironmentFor(*context_, console_),
                          .signals = console_.inherited};
     // Declared before the tap, whose thread calls it.
     std::unique_ptr<BackgroundPublisher> background;
@@ -225,7 +227,7 @@ class CommandRun {
   }
 
   void PublishAtEnd() {
-    const TreeSnapshot now = TakeSnapshot(context_->dir);
+    const TreeSnapshot now = TakeSnapshot(context_->dir, context_->table);
     if (now.empty() || now == published_) {
       return;
     }
@@ -237,6 +239,7 @@ class CommandRun {
           return PublishUnion({.source = context->source,
                                .dir = context->dir,
                                .clock = clock,
+                               .table = context->table,
                                .replaced = replaced,
                                .damaged = damaged},
                               std::move(stop));
@@ -252,9 +255,8 @@ class CommandRun {
       return;
     }
     Warn(published->status(), "nothing published", console_);
-    if (published->ok() && (*published)->outcome == PublishOutcome::kPublished) {
-      console_.err << fmt::format("cachewarm run: published {} files, {}, for the next start\n",
-                                  (*published)->files, FormatBytes((*published)->bytes));
+    if (published->ok()) {
+      console_.err << ToText(**published);
     }
   }
 
@@ -283,8 +285,9 @@ Verb RunVerb() {
       .operands = "",
       .summary = "Run a command and keep its compile caches between starts",
       .text =
-          "Sets the environment variables of all known compile caches to directories below --dir,\n"
-          "fetches the files of this machine's bundle that --dir lacks from --store, and runs the\n"
+          "Sets the environment variables of the known compile caches (--cache limits them) to\n"
+          "directories below --dir, fetches the files of this machine's bundle that --dir lacks "
+          "from --store, and runs the\n"
           "command. Publishes the cache files as soon as the command is ready and they have\n"
           "settled, and again when more was compiled, together with the files that the store\n"
           "already has. Does not need Kubernetes.\n\n"
@@ -303,6 +306,7 @@ Verb RunVerb() {
       .options = SourceOptionList(),
       .run = Run,
       .takes_rest = true};
+  verb.options.push_back(CacheOption());
   const std::vector<Option> cycle = LifeCycleOptionList();
   verb.options.insert(verb.options.end(), cycle.begin(), cycle.end());
   verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());

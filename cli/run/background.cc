@@ -81,16 +81,13 @@ absl::Status BackgroundPublisher::State::Publish(const TreeSnapshot& tree) {
       PublishUnion({.source = context->source,
                     .dir = context->dir,
                     .clock = console.clock,
+                    .table = context->table,
                     .replaced = ReplacedFiles(published.empty() ? options.before : published, tree),
                     .damaged = options.damaged,
                     .threads = 1},
                    stop.get_token()));
   options.damaged = Digest();
-  if (report.outcome == PublishOutcome::kPublished) {
-    console.err << fmt::format("cachewarm run: published {} files, {}, for the next start\n",
-                               report.files, FormatBytes(report.bytes))
-                << std::flush;
-  }
+  console.err << ToText(report) << std::flush;
   return absl::OkStatus();
 }
 
@@ -111,7 +108,7 @@ void BackgroundPublisher::State::Run() {
     if (TakeLogMatch()) {
       schedule.LogMatched();
     }
-    const TreeSnapshot tree = TakeSnapshot(context->dir);
+    const TreeSnapshot tree = TakeSnapshot(context->dir, context->table);
     if (!schedule.Observe(tree, console.clock.Monotonic())) {
       continue;
     }

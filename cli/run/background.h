@@ -8,6 +8,7 @@
 #include "cli/run/coverage.h"
 #include "cli/run/schedule.h"
 #include "cli/run/source.h"
+#include "lib/caches/cache_table.h"
 #include "lib/fs/dir.h"
 
 namespace cachewarm::cli {
@@ -17,7 +18,8 @@ namespace cachewarm::cli {
 struct RunContext {
   BundleSource source;
   fs::Dir dir;
-  std::string path;  // of `dir`
+  std::string path;          // of `dir`
+  caches::CacheTable table;  // the caches that the command shares
 };
 
 struct BackgroundOptions {

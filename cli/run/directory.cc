@@ -117,11 +117,10 @@ absl::StatusOr<ReadyDirectory> OpenCacheDirectory(const std::string& path, const
   return absl::FailedPreconditionError(note + "; remove one of them or choose another --dir");
 }
 
-TreeSnapshot TakeSnapshot(const fs::Dir& dir) {
+TreeSnapshot TakeSnapshot(const fs::Dir& dir, const caches::CacheTable& table) {
   TreeSnapshot snapshot;
-  const absl::Status walked = fs::Walk(dir, "", {}, [&snapshot](const fs::WalkEntry& entry) {
-    if (entry.stat.type == fs::FileType::kFile &&
-        caches::CacheTable::AllPresets().Classify(entry.path).carried()) {
+  const absl::Status walked = fs::Walk(dir, "", {}, [&](const fs::WalkEntry& entry) {
+    if (entry.stat.type == fs::FileType::kFile && table.Classify(entry.path).carried()) {
       snapshot[entry.path] = {entry.stat.bytes, entry.stat.mtime_ns};
     }
     return fs::WalkNext::kContinue;

@@ -60,7 +60,9 @@ struct DirectoryOptions {
 absl::StatusOr<ReadyDirectory> OpenCacheDirectory(const std::string& path, const Machine& machine,
                                                   const DirectoryOptions& options);
 
-// Returns the files of a cache directory that may be published; empty if it cannot be read.
-TreeSnapshot TakeSnapshot(const fs::Dir& dir);
+// Returns the files of a cache directory that `table` allows to be published; empty if the
+// directory cannot be read.
+TreeSnapshot TakeSnapshot(const fs::Dir& dir,
+                          const caches::CacheTable& table = caches::CacheTable::AllPresets());
 
 }  // namespace cachewarm::cli

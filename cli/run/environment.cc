@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "lib/api/names.h"
-#include "lib/caches/cache_table.h"
 
 namespace cachewarm::cli {
 
-std::map<std::string, std::string> PresetVariables(const std::string& directory) {
+std::map<std::string, std::string> PresetVariables(const std::string& directory,
+                                                   const caches::CacheTable& table) {
   std::map<std::string, std::string> variables;
-  for (const api::EnvVar& preset : caches::CacheTable::AllPresets().Env()) {
+  for (const api::EnvVar& preset : table.Env()) {
     std::string value = preset.value;
     if (value.starts_with(api::kMountPath)) {
       value.replace(0, api::kMountPath.size(), directory);

@@ -4,10 +4,14 @@
 #include <map>
 #include <string>
 
+#include "lib/caches/cache_table.h"
+
 namespace cachewarm::cli {
 
-// Returns the environment variables of every preset, by name, with values below the cache directory
+// Returns the environment variables of `table`, by name, with values below the cache directory
 // `directory` instead of the mount path of pods. Pure.
-std::map<std::string, std::string> PresetVariables(const std::string& directory);
+std::map<std::string, std::string> PresetVariables(
+    const std::string& directory,
+    const caches::CacheTable& table = caches::CacheTable::DefaultPresets());
 
 }  // namespace cachewarm::cli

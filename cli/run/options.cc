@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/options.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -82,6 +83,27 @@ absl::StatusOr<LifeCycle> ParseLifeCycle(const Arguments& arguments) {
 
 absl::StatusOr<Duration> MaxWait(const Arguments& arguments, Duration otherwise) {
   return Seconds(arguments, "max-wait", otherwise);
+}
+
+Option CacheOption() {
+  return {.name = "cache",
+          .value = "KIND",
+          .help =
+              "a cache to set up and publish, as \"cachewarm caches\" lists them (default: "
+              "all that are not opt-in)",
+          .repeats = true};
+}
+
+absl::StatusOr<caches::CacheTable> ParseCaches(const Arguments& arguments) {
+  std::vector<api::CacheChoice> choices;
+  for (const std::string& name : arguments.Values("cache")) {
+    CW_RETURN_IF_ERROR(Annotate(caches::CheckPresetName(name), "--cache"));
+    if (std::none_of(choices.begin(), choices.end(),
+                     [&name](const api::CacheChoice& choice) { return choice.name == name; })) {
+      choices.push_back({.name = name});
+    }
+  }
+  return caches::CacheTable::Make(choices);
 }
 
 std::vector<Option> SourceOptionList() {

@@ -12,6 +12,7 @@
 #include "cli/run/output_tap.h"
 #include "cli/run/schedule.h"
 #include "cli/run/source.h"
+#include "lib/caches/cache_table.h"
 
 namespace cachewarm::cli {
 
@@ -32,6 +33,12 @@ struct LifeCycle {
 absl::StatusOr<LifeCycle> ParseLifeCycle(const Arguments& arguments);
 // Returns the value of --max-wait.
 absl::StatusOr<Duration> MaxWait(const Arguments& arguments, Duration otherwise);
+
+// The option --cache.
+Option CacheOption();
+// Returns the caches that --cache names, by default every preset that is not opt-in.
+// INVALID_ARGUMENT for an unknown name, with the list of the known ones.
+absl::StatusOr<caches::CacheTable> ParseCaches(const Arguments& arguments);
 
 // Options of verbs that work on the bundle of this machine: --store, --name, --dir, --key,
 // --sign-key.

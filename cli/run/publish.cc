@@ -15,8 +15,8 @@
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/open.h"
-#include "lib/caches/cache_table.h"
 #include "lib/capture/bundle_parts.h"
+#include "lib/capture/left_behind.h"
 #include "lib/fs/lock.h"
 
 namespace cachewarm::cli {
@@ -35,6 +35,14 @@ bool IsReplaceable(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsInvalidArgument(status);
 }
 
+std::set<std::string> PathsOf(const bundle::Config& bundle) {
+  std::set<std::string> paths;
+  for (const bundle::Entry& entry : bundle.entries) {
+    paths.insert(entry.path);
+  }
+  return paths;
+}
+
 class Publisher {
  public:
   Publisher(const PublishJob& job, std::stop_token stop) : job_(job), stop_(std::move(stop)) {}
@@ -44,8 +52,7 @@ class Publisher {
       CW_ASSIGN_OR_RETURN(key_, bundle::ReadPrivateKey(file));
     }
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      CW_ASSIGN_OR_RETURN(Collection collection,
-                          CollectTree(job_.dir, caches::CacheTable::AllPresets()));
+      CW_ASSIGN_OR_RETURN(Collection collection, CollectTree(job_.dir, job_.table));
       if (collection.files.empty()) {
         return report_;
       }
@@ -146,7 +153,7 @@ class Publisher {
       const FetchReport fetched =
           FetchMissing({.source = job_.source, .dir = job_.dir, .clock = job_.clock}, stop_);
       CW_RETURN_IF_ERROR(fetched.status);
-      CW_ASSIGN_OR_RETURN(collection, CollectTree(job_.dir, caches::CacheTable::AllPresets()));
+      CW_ASSIGN_OR_RETURN(collection, CollectTree(job_.dir, job_.table, PathsOf(previous->config)));
       keep_base = HasMore(previous->config, collection.selection.files);
     }
     absl::Status published = Pack(collection, previous, keep_base);
@@ -183,7 +190,10 @@ class Publisher {
     CW_ASSIGN_OR_RETURN(const bool moved, MoveTag(place, made.digest));
     if (moved) {
       has_moved_tag_ = true;
-      report_ = {.outcome = PublishOutcome::kPublished, .files = made.files, .bytes = made.bytes};
+      report_ = {.outcome = PublishOutcome::kPublished,
+                 .files = made.files,
+                 .bytes = made.bytes,
+                 .unnamed = collection.unnamed};
       replaced_.clear();
       damaged_ = Digest();
     }
@@ -216,6 +226,19 @@ class Publisher {
 };
 
 }  // namespace
+
+std::string ToText(const PublishReport& report) {
+  if (report.outcome != PublishOutcome::kPublished) {
+    return {};
+  }
+  std::string text = fmt::format("cachewarm run: published {} files, {}, for the next start\n",
+                                 report.files, FormatBytes(report.bytes));
+  if (report.unnamed.files > 0) {
+    text += fmt::format("cachewarm run: no cache kind names {}; they were not published\n",
+                        capture::ToText(report.unnamed));
+  }
+  return text;
+}
 
 absl::StatusOr<PublishReport> PublishUnion(const PublishJob& job, std::stop_token stop) {
   return Publisher(job, std::move(stop)).Run();

@@ -8,8 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "cli/run/source.h"
+#include "lib/api/node_cache.h"
 #include "lib/base/random.h"
 #include "lib/bundle/worker_pool.h"
+#include "lib/caches/cache_table.h"
 #include "lib/fs/dir.h"
 
 namespace cachewarm::cli {
@@ -18,6 +20,8 @@ struct PublishJob {
   const BundleSource& source;
   const fs::Dir& dir;  // the cache directory
   const Clock& clock;
+  // The caches whose files are published. Files of others stay in the store, and in the directory.
+  const caches::CacheTable& table = caches::CacheTable::AllPresets();
   std::set<std::string> replaced;  // as for Covers()
   Digest damaged;  // a bundle that could not be unpacked: is replaced, not merged; empty: none
   int threads = bundle::DefaultThreads();
@@ -35,7 +39,11 @@ struct PublishReport {
   PublishOutcome outcome = PublishOutcome::kEmpty;
   int64_t files = 0;  // of the bundle
   int64_t bytes = 0;
+  api::LeftBehind unnamed;  // files of the directory that no cache kind names
 };
+
+// Returns what "cachewarm run" prints about a publication; empty if there was none.
+std::string ToText(const PublishReport& report);
 
 // Publishes the union of the cache directory and the bundle in the store, unless that bundle has
 // every file. Waits for other publishers of a store that is a directory. In a registry repeats the

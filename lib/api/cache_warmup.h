@@ -86,7 +86,7 @@ struct WarmupSpec {
   std::shared_ptr<const codec::Json> pod_template;
   std::map<std::string, std::string> selector;  // as in matchLabels
   std::string container;                        // empty: the operator chooses one
-  std::vector<CacheChoice> caches;              // empty: every preset
+  std::vector<CacheChoice> caches;              // empty: every preset that is not opt-in
   std::vector<std::string> gpu_types;           // empty: every type
   std::map<std::string, std::string> node_selector;
   CompileSpec compile;

@@ -36,7 +36,7 @@ struct WantedWarmup {
   std::string ns;
   std::string name;
   std::vector<std::string> run_as;    // run-as names of its pods ("u1000", "image"); at most 8
-  std::vector<CacheChoice> caches;    // caches to capture; empty: every preset
+  std::vector<CacheChoice> caches;    // caches to capture; empty: every preset that is not opt-in
   std::vector<WantedBundle> bundles;  // fit the node, for keys that are in use; at most 16
   // Number of crashes of containers that were not ready yet. The number is part of the generation's
   // id, so that the agent builds a fresh tree from the bundles after each crash.
@@ -142,6 +142,14 @@ struct NodeWarmup {
 
 enum class CaptureState { kWaiting, kPacking, kPushed, kFailed };
 
+// Files of a captured tree that no row of a cache kind names.
+struct LeftBehind {
+  int64_t files = 0;
+  int64_t bytes = 0;
+  std::vector<std::string> directories;  // at most 8, those with the most bytes first
+  friend bool operator==(const LeftBehind&, const LeftBehind&) = default;
+};
+
 struct CaptureStatus {
   std::string id;
   CaptureState state = CaptureState::kWaiting;
@@ -150,6 +158,7 @@ struct CaptureStatus {
   int files = 0;
   bool native = true;
   double compile_seconds = 0;
+  LeftBehind left_behind;
   std::string reason;
   std::string message;
   friend bool operator==(const CaptureStatus&, const CaptureStatus&) = default;

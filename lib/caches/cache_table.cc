@@ -93,14 +93,23 @@ absl::Status CheckPresetName(std::string_view name) {
                                fmt::join(PresetNames(), ", ")));
 }
 
-const CacheTable& CacheTable::AllPresets() {
-  static const CacheTable table = [] {
-    CacheTable all;
-    for (const CacheKind& kind : AllKinds()) {
-      all.kinds_.push_back(&kind);
+CacheTable CacheTable::OfPresets(bool with_opt_in) {
+  CacheTable table;
+  for (const CacheKind& kind : AllKinds()) {
+    if (with_opt_in || kind.opt_in.empty()) {
+      table.kinds_.push_back(&kind);
     }
-    return all;
-  }();
+  }
+  return table;
+}
+
+const CacheTable& CacheTable::DefaultPresets() {
+  static const CacheTable table = OfPresets(false);
+  return table;
+}
+
+const CacheTable& CacheTable::AllPresets() {
+  static const CacheTable table = OfPresets(true);
   return table;
 }
 
@@ -109,8 +118,7 @@ std::vector<api::EnvVar> CacheTable::Env() const {
   for (const CacheKind* kind : kinds_) {
     for (const EnvRow& row : kind->env) {
       env.push_back({.name = std::string(row.name),
-                     .value = row.value == "@" ? fmt::format("{}/{}", api::kMountPath, kind->path)
-                                               : std::string(row.value)});
+                     .value = ValueOf(row, fmt::format("{}/{}", api::kMountPath, kind->path))});
     }
   }
   for (const api::CacheChoice& cache : custom_) {

@@ -25,8 +25,8 @@ struct CacheKind;
 // api::kMountPath, and the rules that classify the files there. Immutable after Make; thread-safe.
 class CacheTable {
  public:
-  // Validates spec.caches and builds its table; an empty list selects every preset. An entry with
-  // `env` defines a custom cache:
+  // Validates spec.caches and builds its table; an empty list selects DefaultPresets(). An entry
+  // with `env` defines a custom cache:
   //   name     [a-z0-9-]{1,40}, not the name of a preset
   //   env      not set by any other cache
   //   path     does not overlap the path of another cache; default: the name
@@ -35,7 +35,9 @@ class CacheTable {
   // All entries together take at most 8 KiB when encoded. INVALID_ARGUMENT names the field
   // ("spec.caches[2].env: ...").
   static absl::StatusOr<CacheTable> Make(const std::vector<api::CacheChoice>& entries);
-  // Returns the table with every preset and no custom cache.
+  // Returns the table of a warmup that names no cache: every preset that is not opt-in.
+  static const CacheTable& DefaultPresets();
+  // Returns the table with every preset, also those that are opt-in, and no custom cache.
   static const CacheTable& AllPresets();
 
   // Returns the environment variables to inject into pods, sorted by name, each once.
@@ -56,6 +58,7 @@ class CacheTable {
 
  private:
   CacheTable() = default;
+  static CacheTable OfPresets(bool with_opt_in);
 
   std::vector<const CacheKind*> kinds_;
   std::vector<api::CacheChoice> custom_;

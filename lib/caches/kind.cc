@@ -17,7 +17,7 @@ bool IsLock(std::string_view name) {
 
 // True for names that a writer uses until it renames the file or directory to its final name.
 bool IsTemporary(std::string_view name) {
-  return name == "tmp" || name == ".staging" || name.starts_with("tmp.") ||
+  return name == "tmp" || name.starts_with(".staging") || name.starts_with("tmp.") ||
          name.ends_with(".tmp") || name.find(".tmp.") != std::string_view::npos ||
          name.starts_with(".nfs");
 }
@@ -67,7 +67,10 @@ Placement Classify(const CacheKind& kind, std::string_view path, std::string_vie
     }
     return placement;
   }
-  Placement placement{.skip = Skip::kNotAllowed, .cache = std::string(kind.name), .unit = {}};
+  Placement placement{.skip = Skip::kNotAllowed,
+                      .cache = std::string(kind.name),
+                      .unit = {},
+                      .below = prefix.size() + 1};
   for (const FileRow& row : kind.files) {
     if (GlobMatches(row.glob, path)) {
       placement.skip = row.skip;
@@ -78,6 +81,7 @@ Placement Classify(const CacheKind& kind, std::string_view path, std::string_vie
       placement.hard_link = row.hard_link && !row.writable;
       placement.in_place = row.in_place;
       placement.always = row.always;
+      placement.may_hold_cpp = row.may_hold_cpp;
       placement.directory_is_write = kind.directory_is_write;
       placement.unit = UnitOf(row, path, prefix);
       break;
@@ -95,6 +99,11 @@ const std::vector<CacheKind>& AllKinds() {
 #undef CW_CACHE_KIND
   };
   return kinds;
+}
+
+std::string ValueOf(const EnvRow& row, std::string_view directory) {
+  return row.value.starts_with('@') ? fmt::format("{}{}", directory, row.value.substr(1))
+                                    : std::string(row.value);
 }
 
 const CacheKind* FindKind(std::string_view name) {

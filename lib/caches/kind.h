@@ -14,9 +14,12 @@ namespace cachewarm::caches {
 // An environment variable that makes the engine use a directory below the mount.
 struct EnvRow {
   std::string_view name;
-  // "@" means the kind's directory below the mount; anything else is the literal value.
+  // A leading "@" means the kind's directory below the mount; anything else is the literal value.
   std::string_view value = "@";
 };
+
+// Returns the value of the variable if the kind's directory is `directory`.
+std::string ValueOf(const EnvRow& row, std::string_view directory);
 
 // Selects the part of a path that names the unit of the file: the group of files that must travel
 // together (Placement::unit).
@@ -37,6 +40,7 @@ struct FileRow {
   bool hard_link = true;
   bool in_place = false;
   bool always = false;
+  bool may_hold_cpp = false;
   UnitRule unit = {};
 };
 
@@ -48,6 +52,30 @@ struct NestedRow {
   bool silent = false;
 };
 
+// A place where a file names the version of an engine.
+struct VersionRow {
+  enum class Place {
+    kPath,           // the component `component` of the path, after `before`
+    kJsonMember,     // "MEMBER": "VERSION" with `before` as MEMBER
+    kPickledMember,  // the first version after the pickled attribute name `before`
+    kPickledFirst,   // the first object of the pickle
+  };
+  std::string_view engine;
+  std::string_view glob;  // of the files, relative to the directory of the kind
+  Place place = Place::kPath;
+  std::string_view before = {};
+  int component = 0;  // zero-based
+};
+
+// Sentences about a kind for users, printed by "cachewarm caches".
+struct KindFacts {
+  std::string_view engine;  // the engine that writes the files
+  std::string_view proof;   // the engine and version that was run, or the source of the layout
+  std::string_view absolute_paths;  // absolute paths in the files or in their keys
+  std::string_view hit;             // the files that a hit reads
+  std::string_view miss;            // the files that a miss writes, and how
+};
+
 struct CacheKind {
   std::string_view name;
   std::string_view path;  // directory below the mount; one component
@@ -57,7 +85,12 @@ struct CacheKind {
   std::vector<EnvRow> env;
   std::vector<NestedRow> nested;
   std::vector<FileRow> files;
+  std::vector<VersionRow> versions = {};
   bool directory_is_write = false;
+  // The reason why the kind is selected only if spec.caches names it; empty: it is also selected by
+  // default.
+  std::string_view opt_in = {};
+  KindFacts facts = {};
 };
 
 // Returns every kind, in the order of the table.

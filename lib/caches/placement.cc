@@ -19,6 +19,8 @@ std::string_view SkipName(Skip skip) {
       return "log";
     case Skip::kPrivate:
       return "private";
+    case Skip::kColdMeasurement:
+      return "measured during a cold start";
     case Skip::kUnsafePath:
       return "unsafe path";
   }

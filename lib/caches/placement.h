@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -24,7 +25,8 @@ enum class Skip {
   kLock,
   kTemporary,
   kLog,
-  kPrivate,     // holds values of environment variables or source code of the model
+  kPrivate,  // holds values of environment variables, or source code or weights of the model
+  kColdMeasurement,  // states what a cold start measured, which is wrong for every other start
   kUnsafePath,  // absolute, "..", empty component, NUL, not UTF-8, over 1024 bytes or 32 levels
 };
 
@@ -37,18 +39,21 @@ struct Placement {
   Skip skip = Skip::kUnknownCache;
   std::string cache;  // name of the preset or custom cache; empty if unknown
   Role role = Role::kContent;
-  bool native = false;      // host machine code, which binds the bundle to one CPU class
-  bool keep_mtime = false;  // packed with its mtime, which the engine compares; others get 0
-  bool writable = false;    // mode 0666 in a generation, because the engine rewrites it in place
-  bool hard_link = false;   // may share its inode with a file of another generation
-  bool in_place = false;    // written under its final name: incomplete while a writer has it open
-  bool always = false;      // captured even if no event shows its use: engines only stat it
+  bool native = false;        // host machine code, which binds the bundle to one CPU class
+  bool keep_mtime = false;    // packed with its mtime, which the engine compares; others get 0
+  bool writable = false;      // mode 0666 in a generation, because the engine rewrites it in place
+  bool hard_link = false;     // may share its inode with a file of another generation
+  bool in_place = false;      // written under its final name: incomplete while a writer has it open
+  bool always = false;        // captured even if no event shows its use: engines only stat it
+  bool may_hold_cpp = false;  // may hold C++ kernels: their text, or their compiled graph
   // True if a directory that is renamed into place means a finished compile (DeepGEMM, TileLang).
   // False if the engine also renames directories on a hit (Triton below Inductor).
   bool directory_is_write = false;
   // Name of the unit: a group of files that are captured together or not at all, because without
   // each other they are useless or crash the engine. Empty: the file has no unit.
   std::string unit;
+  // Where in the path the part begins that is relative to the directory of `cache`; 0 if unknown.
+  size_t below = 0;
 
   bool carried() const { return skip == Skip::kNo; }
   // Returns the permission bits of the file in a generation: 0444 or 0666.

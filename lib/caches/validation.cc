@@ -182,7 +182,7 @@ absl::Status CheckEncodedSize(const std::vector<api::CacheChoice>& entries) {
 
 absl::StatusOr<CacheTable> CacheTable::Make(const std::vector<api::CacheChoice>& entries) {
   if (entries.empty()) {
-    return AllPresets();
+    return DefaultPresets();
   }
   if (entries.size() > api::json::kCachesMax) {
     return absl::InvalidArgumentError(

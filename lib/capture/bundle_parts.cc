@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "lib/capture/stable_file.h"
+#include "lib/fingerprint/gpu_type.h"
 
 namespace cachewarm::capture {
 
@@ -24,7 +25,9 @@ bundle::Facts FactsOf(const BundleOrigin& maker, const Selection& selection) {
                 {"cpuClass", node.cpu_class},
                 {"driver", node.driver_version},
                 {"cpuFlags", fmt::format("{}", fmt::join(node.cpu.flags, " "))}};
-  facts.requires_cpu_class = selection.native;
+  // Every kernel of a node without GPU is CPU code, also in files whose form is unknown.
+  facts.requires_cpu_class = selection.native || factors.gpu_type == fingerprint::kCpuOnly;
+  facts.engines = selection.engines;
   facts.gpu_architectures = selection.gpu_architectures;
   facts.compile_milliseconds = static_cast<int64_t>(selection.compile_time.Seconds() * 1000);
   return facts;
@@ -35,6 +38,7 @@ bundle::Facts UniteFacts(bundle::Facts kept, const bundle::Facts& newer) {
   std::set<std::string> architectures(kept.gpu_architectures.begin(), kept.gpu_architectures.end());
   architectures.insert(newer.gpu_architectures.begin(), newer.gpu_architectures.end());
   kept.gpu_architectures.assign(architectures.begin(), architectures.end());
+  kept.engines.insert(newer.engines.begin(), newer.engines.end());
   kept.compile_milliseconds = std::max(kept.compile_milliseconds, newer.compile_milliseconds);
   return kept;
 }

@@ -25,9 +25,9 @@ struct BundleOrigin {
 bundle::Facts FactsOf(const BundleOrigin& maker, const Selection& selection);
 
 // Returns the facts of the union of an existing bundle (`kept`) and a newer capture for the same
-// key (`newer`). Takes node and engines from `kept`, so that a capture that adds nothing gives the
-// same bundle. Takes the maximum of the compile times, not the sum, because the ranks (pods of one
-// distributed server) compile at the same time.
+// key (`newer`). Takes the node from `kept`, and the versions of the engines that `kept` names, so
+// that a capture that adds nothing gives the same bundle. Takes the maximum of the compile times,
+// not the sum, because the ranks (pods of one distributed server) compile at the same time.
 bundle::Facts UniteFacts(bundle::Facts kept, const bundle::Facts& newer);
 
 // Options for reading the files while they are packed.

@@ -2,9 +2,11 @@
 #include "lib/capture/selection.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -13,6 +15,7 @@
 
 #include "lib/base/status.h"
 #include "lib/bundle/buffer.h"
+#include "lib/caches/entry_scan.h"
 #include "lib/capture/stable_file.h"
 #include "lib/capture/whole_file.h"
 #include "lib/fs/file.h"
@@ -20,48 +23,82 @@
 namespace cachewarm::capture {
 namespace {
 
-constexpr int64_t kTimedEntryBytesMax = int64_t{64} << 20;
+// A larger file is not read. It counts as host code if it may be, because that only costs a
+// compile.
+constexpr int64_t kScannedBytesMax = int64_t{64} << 20;
 constexpr size_t kPieceBytes = 256U << 10U;
 constexpr size_t kCubinHeadBytes = 64;
 constexpr size_t kFilesPerJob = 64;
+constexpr size_t kVersionsMax = 4;  // of one engine in one bundle
 
 // The result of inspecting one file.
 struct Finding {
   std::string truncated;  // why the file counts as truncated; empty if it is whole
   std::optional<std::string> architecture;
+  bool host_code = false;
+  std::vector<caches::EngineVersion> versions;
   caches::StoredCompileTime compile_time;
 };
 
-// Returns the sum of the compile times in the file. Reads the file in chunks into `piece`, which
-// should fit into the processor's cache. Speed matters here, because in some trees this function
-// reads most of the bytes.
-absl::StatusOr<caches::StoredCompileTime> ReadCompileTime(const fs::Fd& file, int64_t bytes,
-                                                          std::span<char> piece) {
-  caches::StoredCompileTime found;
+// The facts that a scan of one file looks for.
+struct Scan {
+  bool compile_time = false;
+  bool host_code = false;
+  bool versions = false;
+
+  bool any() const { return compile_time || host_code || versions; }
+};
+
+void AddFacts(const TreeFile& file, const Scan& scan, std::string_view text, bool is_first,
+              Finding& finding) {
+  if (scan.compile_time) {
+    finding.compile_time += caches::FindCompileTime(text);
+  }
+  if (scan.host_code && !finding.host_code) {
+    finding.host_code = caches::ContainsHostCode(text);
+  }
+  if (scan.versions && finding.versions.empty()) {
+    finding.versions = caches::VersionsInText(file.placement, file.path, text, is_first);
+  }
+}
+
+// Reads the file in chunks into `piece`, which should fit into the processor's cache, and adds the
+// facts that they state. Speed matters here, because in some trees this function reads most of the
+// bytes.
+absl::Status ScanFile(const TreeFile& file, const Scan& scan, const fs::Fd& opened,
+                      std::span<char> piece, Finding& finding) {
   size_t kept = 0;  // bytes of the previous piece that are repeated at the start of `piece`
-  for (int64_t offset = 0; offset < bytes;) {
-    const size_t wanted = std::min(piece.size() - kept, static_cast<size_t>(bytes - offset));
-    CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(file, offset, piece.data() + kept, wanted));
+  for (int64_t offset = 0; offset < file.stat.bytes;) {
+    const size_t wanted =
+        std::min(piece.size() - kept, static_cast<size_t>(file.stat.bytes - offset));
+    CW_ASSIGN_OR_RETURN(const size_t got, fs::ReadAt(opened, offset, piece.data() + kept, wanted));
     if (got == 0) {
       break;
     }
     const std::string_view text(piece.data(), kept + got);
-    found -= caches::FindCompileTime(text.substr(0, kept));
-    found += caches::FindCompileTime(text);
-    kept = std::min(text.size(), caches::kCompileTimeBytesMax);
+    if (scan.compile_time) {
+      finding.compile_time -= caches::FindCompileTime(text.substr(0, kept));
+    }
+    AddFacts(file, scan, text, offset == 0, finding);
+    kept = std::min(text.size(), caches::kScanOverlapBytes);
     std::copy(text.end() - static_cast<std::ptrdiff_t>(kept), text.end(), piece.begin());
     offset += static_cast<int64_t>(got);
   }
-  return found;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Finding> ReadFacts(const TreeFile& file, const fs::Fd& opened,
                                   bundle::Buffer& buffer) {
   CW_ASSIGN_OR_RETURN(const std::string head, ReadRange(opened, 0, kCubinHeadBytes));
-  Finding finding{.architecture = caches::CubinArchitecture(head)};
-  if (caches::StoresCompileTime(file.placement) && file.stat.bytes <= kTimedEntryBytesMax) {
-    CW_ASSIGN_OR_RETURN(finding.compile_time,
-                        ReadCompileTime(opened, file.stat.bytes, buffer.Make(kPieceBytes)));
+  Finding finding{.architecture = caches::CubinArchitecture(head),
+                  .versions = caches::VersionsInPath(file.placement, file.path)};
+  const Scan scan{.compile_time = caches::StoresCompileTime(file.placement),
+                  .host_code = caches::MayHoldHostCode(file.placement),
+                  .versions = caches::MayHoldVersion(file.placement, file.path)};
+  if (file.stat.bytes > kScannedBytesMax) {
+    finding.host_code = scan.host_code;
+  } else if (scan.any()) {
+    CW_RETURN_IF_ERROR(ScanFile(file, scan, opened, buffer.Make(kPieceBytes), finding));
   }
   return finding;
 }
@@ -126,6 +163,10 @@ absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const Selecti
   CW_ASSIGN_OR_RETURN(const std::vector<Finding> findings, InspectFiles(files, input));
   Selection selection;
   std::set<std::string> architectures;
+  std::map<std::string, std::set<std::string>> versions;
+  // Also of truncated files: the files that are left were compiled beside them.
+  selection.native = std::any_of(files.begin(), files.end(),
+                                 [](const TreeFile& file) { return file.placement.native; });
   for (const Finding& finding : findings) {
     if (!finding.truncated.empty()) {
       selection.truncated.push_back(finding.truncated);
@@ -133,11 +174,19 @@ absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const Selecti
     if (finding.architecture.has_value()) {
       architectures.insert(*finding.architecture);
     }
+    selection.native = selection.native || finding.host_code;
+    for (const auto& [engine, version] : finding.versions) {
+      versions[engine].insert(version);
+    }
     selection.compile_time += finding.compile_time;
   }
+  for (auto& [engine, found] : versions) {
+    while (found.size() > kVersionsMax) {
+      found.erase(found.begin());
+    }
+    selection.engines[engine] = fmt::format("{}", fmt::join(found, ", "));
+  }
   RemoveTruncated(findings, files);
-  selection.native = std::any_of(files.begin(), files.end(),
-                                 [](const TreeFile& file) { return file.placement.native; });
   selection.gpu_architectures.assign(architectures.begin(), architectures.end());
   selection.files = std::move(files);
   return selection;

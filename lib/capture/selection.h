@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,13 @@ namespace cachewarm::capture {
 
 // The files of a new bundle and the facts found in them.
 struct Selection {
-  std::vector<TreeFile> files;                 // sorted by path
-  bool native = false;                         // a file is host machine code of one CPU class
+  std::vector<TreeFile> files;  // sorted by path
+  // True if a listed file is host machine code of one CPU class or holds the source of such code.
+  // Counts truncated files too.
+  bool native = false;
   std::vector<std::string> gpu_architectures;  // sorted, each once
+  // Version of each engine that a file names: {"triton", "3.7.1"}; several as "3.6.0, 3.7.1".
+  std::map<std::string, std::string> engines;
   caches::StoredCompileTime compile_time;
   // "path: reason" of each truncated file. `files` contains neither these files nor the files that
   // must travel together with them (Placement::unit).

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/api/node_cache.h"
 #include "lib/caches/cache_table.h"
 #include "lib/fs/dir.h"
 
@@ -22,11 +23,13 @@ struct TreeFile {
 struct TreeListing {
   std::vector<TreeFile> files;                 // sorted by path
   std::map<std::string, int64_t> left_behind;  // number of files that are not captured, by reason
+  api::LeftBehind unnamed;                     // of these, the files that no row of a kind names
 };
 
 // Lists the files of a tree that `table` allows in a bundle. `tree` is the root of a generation
 // ("inductor/...", "triton/..." below it). Links and special files are never captured;
-// `left_behind` counts them too. RESOURCE_EXHAUSTED if the tree has more than 1,000,000 names or 64
+// `left_behind` counts them too. Ignores files below ".cachewarm", which "cachewarm run" writes.
+// RESOURCE_EXHAUSTED if the tree has more than 1,000,000 names or 64
 // levels.
 absl::StatusOr<TreeListing> ListTree(const fs::Dir& tree, const caches::CacheTable& table);
 

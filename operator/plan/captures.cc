@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -114,6 +115,18 @@ std::optional<Failure> CheckAnswer(const CaptureHandshake& handshake) {
                  handshake.answer->message};
 }
 
+// Returns a message about the files of the builder that no cache kind names; empty if there are
+// none.
+std::string DescribeLeftBehind(const api::LeftBehind& left, const BuilderStatus& builder) {
+  return left.files == 0
+             ? std::string()
+             : TruncateMessage(fmt::format(
+                   "the bundle lacks {} files ({} bytes) of pod {} that no cache kind names, in "
+                   "{}; "
+                   "add a custom cache to spec.caches if an engine reads them",
+                   left.files, left.bytes, builder.pod_name, fmt::join(left.directories, ", ")));
+}
+
 // Records in `builder` the bundle with the builder's own files. FollowRanks() adds the files of the
 // other pods of its group.
 void RecordCapture(PlanContext& context, const CaptureHandshake& handshake,
@@ -131,7 +144,7 @@ void RecordCapture(PlanContext& context, const CaptureHandshake& handshake,
   builder.state = BuilderState::kCapturing;
   builder.finished_time = context.stamp();
   builder.reason.clear();
-  builder.message.clear();
+  builder.message = DescribeLeftBehind(answer.left_behind, builder);
 }
 
 // Returns the reason why this builder can no longer produce a bundle; nullopt if it still can.

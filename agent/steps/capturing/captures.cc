@@ -12,6 +12,7 @@
 #include "agent/tree/records.h"
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
+#include "lib/capture/left_behind.h"
 
 namespace cachewarm::agent {
 namespace {
@@ -280,7 +281,8 @@ void Captures::RecordPublished(const Ended& ended, Capture& capture) {
                     .bytes = published.publication.bytes,
                     .files = static_cast<int>(published.publication.files),
                     .native = published.native,
-                    .compile_seconds = span > 0 ? span : published.stored_compile_seconds};
+                    .compile_seconds = span > 0 ? span : published.stored_compile_seconds,
+                    .left_behind = published.left_behind};
   capture.done = true;
   // Ignore a failed write: without the record, a restarted agent publishes again and gets the same
   // digest.
@@ -299,6 +301,14 @@ void Captures::RecordPublished(const Ended& ended, Capture& capture) {
                      {"leftOut", static_cast<uint64_t>(published.truncated.size())},
                      {"compileSeconds", capture.status.compile_seconds},
                      {"durationSeconds", seconds}});
+  if (published.left_behind.files > 0) {
+    context_.log.Warning("no cache kind names files of the builder; the bundle does not have them",
+                         {{"podUID", ended.id},
+                          {"bundleKey", ended.request.key},
+                          {"files", published.left_behind.files},
+                          {"bytes", published.left_behind.bytes},
+                          {"note", capture::ToText(published.left_behind)}});
+  }
 }
 
 void Captures::Wait(Capture& capture, std::string_view reason, std::string message) {

@@ -157,7 +157,8 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
   return Published{.publication = std::move(publication),
                    .native = facts.requires_cpu_class,
                    .stored_compile_seconds = selection.compile_time.Seconds(),
-                   .truncated = selection.truncated};
+                   .truncated = selection.truncated,
+                   .left_behind = std::move(observed.unnamed)};
 }
 
 }  // namespace cachewarm::agent

@@ -128,6 +128,25 @@ Json EncodeWarmup(const NodeWarmup& warmup) {
       .Take();
 }
 
+void ReadLeftBehind(Reader& reader, LeftBehind& out) {
+  reader.Read("files", out.files, 0)
+      .Read("bytes", out.bytes, 0)
+      .Read("directories", out.directories, kLeftBehindDirectoriesMax);
+}
+
+Json EncodeLeftBehind(const LeftBehind& left) {
+  return left.files == 0 ? Json()
+                         : Writer()
+                               .Put("files", left.files)
+                               .Put("bytes", left.bytes)
+                               .PutPart("directories",
+                                        ListOf(left.directories, kLeftBehindDirectoriesMax,
+                                               [](const std::string& directory) {
+                                                 return Json(Cut(directory, kLeftBehindNameBytes));
+                                               }))
+                               .Take();
+}
+
 void ReadCapture(Reader& reader, CaptureStatus& out) {
   ReadChecked(reader, "id", out.id, kUid);
   ReadWord(reader, "state", kCaptureStateWords, out.state);
@@ -136,6 +155,7 @@ void ReadCapture(Reader& reader, CaptureStatus& out) {
       .Read("files", out.files, 0, kCountMax)
       .Read("native", out.native)
       .Read("compileSeconds", out.compile_seconds)
+      .Object("leftBehind", [&out](Reader& each) { ReadLeftBehind(each, out.left_behind); })
       .Read("reason", out.reason, kReasonBytes)
       .Read("message", out.message, size_t{4} * kMessageBytes);
 }
@@ -149,6 +169,7 @@ Json EncodeCaptureStatus(const CaptureStatus& capture) {
       .Put("files", int64_t{capture.files})
       .Always("native", capture.native)
       .Put("compileSeconds", capture.compile_seconds)
+      .PutPart("leftBehind", EncodeLeftBehind(capture.left_behind))
       .Put("reason", capture.reason, kReasonBytes)
       .Put("message", capture.message, kMessageBytes)
       .Take();

@@ -11,7 +11,12 @@ CacheKind CudaKind() {
           .env = {{"CUDA_CACHE_PATH"}},
           .nested = {},
           .files = {{.glob = "index", .writable = true, .in_place = true, .always = true},
-                    {.glob = "**", .role = Role::kIndex, .writable = true, .in_place = true}}};
+                    {.glob = "**", .role = Role::kIndex, .writable = true, .in_place = true}},
+          .facts = {.engine = "CUDA driver (PTX JIT)",
+                    .proof = "The format is private; only the directory is known. No engine ran.",
+                    .absolute_paths = "Unknown. The driver ignores files of other driver versions.",
+                    .hit = "index and one file per module.",
+                    .miss = "The same files, in place."}};
 }
 
 }  // namespace cachewarm::caches

@@ -10,7 +10,12 @@ CacheKind CupyKind() {
           .env = {{"CUPY_CACHE_DIR"}},
           .nested = {},
           .files = {{.glob = "*.cubin", .role = Role::kIndex},
-                    {.glob = "*.hsaco", .role = Role::kIndex}}};
+                    {.glob = "*.hsaco", .role = Role::kIndex}},
+          .facts = {.engine = "CuPy",
+                    .proof = "Sources of mid 2026; no engine ran.",
+                    .absolute_paths = "None.",
+                    .hit = "One *.cubin or *.hsaco file per module.",
+                    .miss = "The same file, renamed into place."}};
 }
 
 }  // namespace cachewarm::caches

@@ -9,7 +9,15 @@ CacheKind CuteDslKind() {
           .path = "cute_dsl",
           .env = {{"CUTE_DSL_CACHE_DIR"}},
           .nested = {},
-          .files = {{.glob = "**", .role = Role::kIndex, .writable = true, .in_place = true}}};
+          .files = {{.glob = "**", .role = Role::kIndex, .writable = true, .in_place = true}},
+          .facts = {
+              .engine = "CUTLASS CuTe DSL",
+              .proof = "The directory only; no engine ran. cute.compile writes nothing there "
+                       "(cutlass#3398).",
+              .absolute_paths =
+                  "None known in the files. The key holds the directory and the working directory.",
+              .hit = "One file per module.",
+              .miss = "The same file, in place."}};
 }
 
 }  // namespace cachewarm::caches

@@ -14,7 +14,13 @@ CacheKind DeepGemmKind() {
           .nested = {},
           .files = {{.glob = "cache/*/kernel.cubin", .role = Role::kIndex, .unit = kernel},
                     {.glob = "cache/*/kernel.*", .role = Role::kOutput, .unit = kernel}},
-          .directory_is_write = true};
+          .directory_is_write = true,
+          .facts = {.engine = "DeepGEMM",
+                    .proof = "Sources of August 2026; no engine ran.",
+                    .absolute_paths = "None in the files. The key holds the include directory of "
+                                      "the package: a hit needs the same image.",
+                    .hit = "kernel.cubin and the source beside it.",
+                    .miss = "One directory per kernel, renamed into place."}};
 }
 
 }  // namespace cachewarm::caches

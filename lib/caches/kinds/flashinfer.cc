@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// FlashInfer: modules built by ninja below <base>/.cache/flashinfer/<version>/<architectures>/.
+// FlashInfer: modules built by ninja below <base>/.cache/flashinfer/<version>/<architectures>/, and
+// since 0.7 autotune results below <base>/.cache/flashinfer/autotune/v2/<environment>/
+// (flashinfer/autotune_cache.py): one file per operation, written to a temporary file and renamed.
+// The results of one environment travel together (a unit).
 #include <utility>
 
 #include "lib/caches/kind.h"
@@ -14,7 +17,9 @@ CacheKind FlashInferKind() {
        .keep_mtime = true,
        .writable = true,
        .in_place = true,
-       .always = true}};
+       .always = true},
+      {.glob = "autotune/v2/*/manifest.json", .unit = {.components = 3}},
+      {.glob = "autotune/v2/*/entries/*.json", .unit = {.components = 3}}};
   const std::vector<FileRow> modules =
       NinjaRows("*/*/cached_ops/*/*.so", "*/*/cached_ops/*/*", {.components = 4});
   files.insert(files.end(), modules.begin(), modules.end());
@@ -23,7 +28,16 @@ CacheKind FlashInferKind() {
           .root = ".cache/flashinfer",
           .env = {{"FLASHINFER_WORKSPACE_BASE"}},
           .nested = {},
-          .files = std::move(files)};
+          .files = std::move(files),
+          .versions = {{.engine = "flashinfer", .glob = "*/*/cached_ops/**"},
+                       {.engine = "flashinfer", .glob = "*/*/generated/**"}},
+          .facts = {.engine = "FlashInfer",
+                    .proof = "Sources of FlashInfer 0.7.0; no engine ran.",
+                    .absolute_paths = "build.ninja and .ninja_log name the sources and the CUDA "
+                                      "directory: a hit needs the same image.",
+                    .hit = "The *.so of a module, or one file of autotune/v2/ per operation.",
+                    .miss = "ninja rewrites the files of a module in place. Autotune results are "
+                            "renamed into place."}};
 }
 
 }  // namespace cachewarm::caches

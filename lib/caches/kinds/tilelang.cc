@@ -18,7 +18,13 @@ CacheKind TileLangKind() {
                      .unit = kernel},
                     {.glob = "*/*/kernels/*/*", .role = Role::kOutput, .unit = kernel},
                     {.glob = "*/*/autotuner/**", .writable = true, .in_place = true}},
-          .directory_is_write = true};
+          .versions = {{.engine = "tilelang", .glob = "*/*/kernels/**"}},
+          .directory_is_write = true,
+          .facts = {.engine = "TileLang",
+                    .proof = "Sources of August 2026; no engine ran.",
+                    .absolute_paths = "None known.",
+                    .hit = "params.pkl and the library of the kernel.",
+                    .miss = "One directory per kernel, renamed into place."}};
 }
 
 }  // namespace cachewarm::caches

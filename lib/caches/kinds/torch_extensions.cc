@@ -6,11 +6,18 @@
 namespace cachewarm::caches {
 
 CacheKind TorchExtensionsKind() {
-  return {.name = "torch-extensions",
-          .path = "torch_extensions",
-          .env = {{"TORCH_EXTENSIONS_DIR"}},
-          .nested = {},
-          .files = NinjaRows("**/*.so", "*/**", {.components = 1})};
+  return {
+      .name = "torch-extensions",
+      .path = "torch_extensions",
+      .env = {{"TORCH_EXTENSIONS_DIR"}},
+      .nested = {},
+      .files = NinjaRows("**/*.so", "*/**", {.components = 1}),
+      .facts = {.engine = "torch.utils.cpp_extension",
+                .proof = "Sources of torch 2.15; no engine ran.",
+                .absolute_paths =
+                    "build.ninja names the sources and the headers: a hit needs the same image.",
+                .hit = "The *.so of the extension.",
+                .miss = "ninja rewrites the files of the extension in place."}};
 }
 
 }  // namespace cachewarm::caches

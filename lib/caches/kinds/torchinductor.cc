@@ -6,15 +6,25 @@
 namespace cachewarm::caches {
 
 CacheKind TorchInductorKind() {
-  return {.name = "torchinductor",
-          .path = "inductor",
-          // Precompiled headers are disabled, because Inductor writes them outside its cache
-          // directory (docs/design/0002-inductor-precompiled-header.md).
-          .env = {{"TORCHINDUCTOR_CACHE_DIR"}, {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0"}},
-          .nested = {{"triton/*", "triton"}},
-          .files = {
-              {.glob = "fxgraph/*/*/*", .role = Role::kIndex, .unit = {.components = 3}},
-              {.glob = "aotautograd/*/*", .role = Role::kIndex, .unit = {.components = 2}},
+  return {
+      .name = "torchinductor",
+      .path = "inductor",
+      // Precompiled headers are disabled, because Inductor writes them outside its cache
+      // directory (docs/design/0002-inductor-precompiled-header.md).
+      .env = {{"TORCHINDUCTOR_CACHE_DIR"}, {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0"}},
+      .nested = {{"triton/*", "triton"}},
+      .files =
+          {
+              // An entry holds the source of its C++ kernels, vectorised for the CPU that compiled
+              // it: another CPU reads it as a hit and computes wrong numbers.
+              {.glob = "fxgraph/*/*/*",
+               .role = Role::kIndex,
+               .may_hold_cpp = true,
+               .unit = {.components = 3}},
+              {.glob = "aotautograd/*/*",
+               .role = Role::kIndex,
+               .may_hold_cpp = true,
+               .unit = {.components = 2}},
               // g++ writes shared objects under their final name. Inductor builds one of them only
               // to test the compiler. Later starts only stat that object and its marker (.load_ok),
               // which raises no file event, so both are always captured: the marker by `always`,
@@ -35,15 +45,26 @@ CacheKind TorchInductorKind() {
                .in_place = true,
                .always = true,
                .unit = {.stem = true}},
-              {.glob = "*/c*.cpp", .role = Role::kOutput, .unit = {.stem = true}},
+              {.glob = "*/c*.cpp", .role = Role::kOutput, .native = true, .unit = {.stem = true}},
               {.glob = "*/c*.h", .role = Role::kOutput, .always = true},
-              {.glob = "*/c*.py", .role = Role::kOutput, .unit = {.stem = true}},
+              {.glob = "*/c*.py",
+               .role = Role::kOutput,
+               .may_hold_cpp = true,
+               .unit = {.stem = true}},
               {.glob = "*/*.best_config", .role = Role::kOutput},
               {.glob = "*/*.cubin", .role = Role::kOutput, .in_place = true},
               {.glob = "*/*.hsaco", .role = Role::kOutput, .in_place = true},
               // Autotune timings; the engine rewrites the whole file.
               {.glob = "cache/*", .writable = true, .in_place = true},
-          }};
+          },
+      .facts = {
+          .engine = "PyTorch (torch.compile)",
+          .proof = "torch 2.15 ran on a CPU, end to end and beside other methods. The layout is "
+                   "that of torch 2.6 to 2.15.",
+          .absolute_paths =
+              "Only in the debug information of c*.so. A cache in another directory hits.",
+          .hit = "One file of fxgraph/ or aotautograd/ per graph, then c*.py and c*.so.",
+          .miss = "The same files. c*.so is written in place, all others are renamed into place."}};
 }
 
 }  // namespace cachewarm::caches

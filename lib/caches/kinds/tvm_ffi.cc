@@ -9,7 +9,12 @@ CacheKind TvmFfiKind() {
           .path = "tvm_ffi",
           .env = {{"TVM_FFI_CACHE_DIR"}},
           .nested = {},
-          .files = NinjaRows("**/*.so", "*/**", {.components = 1})};
+          .files = NinjaRows("**/*.so", "*/**", {.components = 1}),
+          .facts = {.engine = "TVM FFI",
+                    .proof = "The layout of ninja builds; no engine ran.",
+                    .absolute_paths = "build.ninja names the sources: a hit needs the same image.",
+                    .hit = "The *.so of the module.",
+                    .miss = "ninja rewrites the files of the module in place."}};
 }
 
 }  // namespace cachewarm::caches

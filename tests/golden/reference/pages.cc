@@ -11,7 +11,7 @@
 #include "agent/metrics.h"
 #include "cli/verbs.h"
 #include "lib/api/vocabulary.h"
-#include "lib/caches/kind.h"
+#include "lib/caches/describe.h"
 #include "operator/config.h"
 #include "operator/metrics.h"
 
@@ -39,6 +39,24 @@ std::string Head(const std::vector<std::string>& titles) {
 
 std::string Code(std::string_view text) {
   return text.empty() ? "" : fmt::format("`{}`", text);
+}
+
+std::string Codes(const std::vector<std::string>& texts) {
+  std::vector<std::string> codes;
+  codes.reserve(texts.size());
+  for (const std::string& text : texts) {
+    codes.push_back(Code(text));
+  }
+  return fmt::format("{}", fmt::join(codes, ", "));
+}
+
+// Returns the sentence with the characters escaped that Markdown would read as emphasis.
+std::string Escaped(std::string_view sentence) {
+  std::string out;
+  for (const char c : sentence) {
+    out += c == '*' || c == '_' ? fmt::format("\\{}", c) : std::string(1, c);
+  }
+  return out;
 }
 
 std::string SettingsTable(const settings::Table& table) {
@@ -134,16 +152,36 @@ std::string NamesPage() {
 
 std::string CachesPage() {
   std::string out = fmt::format(
-      "{}# Cache kinds\n\nThe presets of `spec.caches`. cachewarm sets the variables in the "
-      "compiling container, unless its\n`env` already names them; `@` is the directory below "
-      "`/var/cache/cachewarm`.\n\n{}",
+      "{}# Cache kinds\n\nThe presets of `spec.caches` and of `cachewarm run --cache`. cachewarm "
+      "sets "
+      "the variables in the\ncompiling container, unless its `env` already names them; `@` is the "
+      "directory below\n`/var/cache/cachewarm`. A preset marked as opt-in is selected only by "
+      "name.\n\n{}",
       kGenerated, Head({"preset", "directory", "variables"}));
-  for (const caches::CacheKind& kind : caches::AllKinds()) {
-    std::vector<std::string> variables;
-    for (const caches::EnvRow& row : kind.env) {
-      variables.push_back(Code(fmt::format("{}={}", row.name, row.value)));
+  const std::vector<caches::KindDescription> kinds = caches::DescribeKinds();
+  for (const caches::KindDescription& kind : kinds) {
+    out += Row({Code(kind.name) + (kind.opt_in.empty() ? "" : " (opt-in)"), Code(kind.directory),
+                Codes(kind.variables)});
+  }
+  out +=
+      "\nLocks, temporary files and logs are never captured. A file that no row names stays behind "
+      "and is\nreported.\n";
+  for (const caches::KindDescription& kind : kinds) {
+    out += fmt::format("\n## {}\n\n", kind.name);
+    if (!kind.opt_in.empty()) {
+      out += fmt::format("- **Opt-in**: {}\n", Escaped(kind.opt_in));
     }
-    out += Row({Code(kind.name), Code(kind.path), fmt::format("{}", fmt::join(variables, ", "))});
+    out += fmt::format(
+        "- **Engine**: {}\n- **Proof**: {}\n- **Absolute paths**: {}\n- **A hit reads**: {}\n"
+        "- **A miss writes**: {}\n- **May be linked**: {}\n- **Captured**: {}\n",
+        Escaped(kind.engine), Escaped(kind.proof), Escaped(kind.absolute_paths), Escaped(kind.hit),
+        Escaped(kind.miss), Escaped(kind.links), Codes(kind.captured));
+    for (const std::string& version : kind.versions) {
+      out += fmt::format("- **Version of an engine**: {}\n", Code(version));
+    }
+    if (!kind.skipped.empty()) {
+      out += fmt::format("- **Never captured**: {}\n", Codes(kind.skipped));
+    }
   }
   return out;
 }

@@ -305,6 +305,53 @@ TEST_F(BundleFlags, KeyOfRunRejectsUnsignedBundles) {
   EXPECT_EQ(run("five", {"--key", temp_ / "other.pub"}), "cold\n") << "another key signed it";
 }
 
+TEST_F(BundleFlags, CacheLimitsTheVariablesAndThePublishedFiles) {
+  const std::string script =
+      "echo \"${TRITON_CACHE_DIR##*/} $AITER_JIT_DIR $TORCHINDUCTOR_CACHE_DIR.\" > $1; "
+      "cd $TRITON_CACHE_DIR/..; /bin/mkdir -p triton/KEY inductor/ab; "
+      "echo {} > triton/KEY/__grp__k.json; echo 'print(1)' > inductor/ab/cabcd.py";
+  const Words flags = {"--dir", temp_ / "caches", "--node-facts", temp_ / "facts.json"};
+  const auto with = [&flags](Words more) {
+    more.insert(more.end(), flags.begin(), flags.end());
+    return more;
+  };
+  const Outcome limited = RunScript(script, with({"--cache", "triton", "--cache", "triton"}));
+  EXPECT_EQ(limited.code, 0) << limited.err;
+  EXPECT_EQ(Read("result"), "triton  .\n");
+  EXPECT_THAT(limited.err, HasSubstr("published 1 files"));
+  const Outcome opted_in = RunScript(script, with({"--cache", "triton", "--cache", "aiter"}));
+  EXPECT_EQ(Read("result"), "triton " + temp_ / "caches/aiter" + " .\n") << opted_in.err;
+  const Outcome all = RunScript(script, with({}));
+  EXPECT_EQ(Read("result"), "triton  " + temp_ / "caches/inductor" + ".\n");
+  EXPECT_THAT(all.err, HasSubstr("published 2 files"));
+  const Outcome unknown = RunScript(script, with({"--cache", "tritton"}));
+  EXPECT_NE(unknown.code, 0);
+  EXPECT_THAT(unknown.err, HasSubstr("--cache: \"tritton\" is not a cache kind"));
+  EXPECT_THAT(unknown.err, HasSubstr("known: torchinductor, triton, vllm"));
+}
+
+TEST_F(BundleFlags, RunAndPackReportFilesThatNoCacheKindNames) {
+  const std::string script =
+      "cd $TRITON_CACHE_DIR/..; /bin/mkdir -p triton/KEY new_engine/kernels; "
+      "echo {} > triton/KEY/__grp__k.json; echo 12345678 > new_engine/kernels/a.bin";
+  const Outcome run =
+      RunScript(script, {"--dir", temp_ / "caches", "--node-facts", temp_ / "facts.json"});
+  EXPECT_EQ(run.code, 0);
+  EXPECT_THAT(run.err, HasSubstr("published 1 files"));
+  EXPECT_THAT(run.err, HasSubstr("cachewarm run: no cache kind names 1 files, 0.0 MB in "
+                                 "new_engine/kernels; they were not published\n"));
+  const Words pack = {"pack", temp_ / "caches", "layout://" + temp_.path() + "/packed/llama",
+                      "--node-facts", temp_ / "facts.json"};
+  const Outcome packed = Run(pack);
+  EXPECT_THAT(packed.err, HasSubstr("no cache kind names 1 files, 0.0 MB in new_engine/kernels\n"));
+  Words json = pack;
+  json.emplace_back("--json");
+  const Json unnamed = Parsed(Run(json))["unnamed"];
+  EXPECT_EQ(unnamed["files"], 1);
+  EXPECT_EQ(unnamed["bytes"], 9);
+  EXPECT_EQ(unnamed["directories"][0], "new_engine/kernels");
+}
+
 TEST_F(BundleFlags, CommandOfRunGetsItsWordsAndGivesTheExitCode) {
   const Outcome outcome =
       Run({"run", "--store", temp_ / "bundles", "--dir", temp_ / "caches", "--", "/bin/sh", "-c",

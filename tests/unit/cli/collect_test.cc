@@ -46,6 +46,25 @@ TEST_F(CollectTest, CollectsFilesOfKnownCaches) {
   EXPECT_EQ(left, 2);
 }
 
+TEST_F(CollectTest, CollectsFilesOfTheTableAndTheNamedOnes) {
+  Write("inductor/ab/cabcd.py", "print(1)\n");
+  Write("inductor/ab/cefgh.py", "print(1)\n");
+  Write("triton/KEY/__grp__k.json", "{}");
+  const auto table = caches::CacheTable::Make({{.name = "triton"}});
+  ASSERT_TRUE(table.ok()) << table.status();
+  const auto paths = [](const Collection& collection) {
+    std::vector<std::string> out;
+    for (const auto& file : collection.files) {
+      out.push_back(file.path);
+    }
+    return out;
+  };
+  EXPECT_THAT(paths(*CollectTree(dir_, *table)),
+              ::testing::ElementsAre("triton/KEY/__grp__k.json"));
+  EXPECT_THAT(paths(*CollectTree(dir_, *table, {"inductor/ab/cefgh.py", "notes.txt"})),
+              ::testing::ElementsAre("inductor/ab/cefgh.py", "triton/KEY/__grp__k.json"));
+}
+
 TEST_F(CollectTest, SkipsLinks) {
   Write("inductor/ab/cabcd.py", "print(1)\n");
   std::filesystem::create_symlink("/etc/passwd", temp_ / "inductor/ab/cevil.py");

@@ -20,6 +20,7 @@ namespace cachewarm::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Outcome {
   int code = 0;
@@ -368,6 +369,31 @@ TEST_F(ProgramTest, RunOfMissingCommandReturns127) {
   EXPECT_EQ(outcome.code, 127);
   EXPECT_EQ(Run({"run", "--store", "x"}).code, 2);
   EXPECT_EQ(Run({"run", "--", "true"}).code, 1);
+}
+
+TEST_F(ProgramTest, CachesPrintsATableAnObjectOrOneKind) {
+  const Outcome table = Run({"caches"});
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out,
+              HasSubstr("\ntorchinductor     inductor          yes      torch 2.15 ran"));
+  EXPECT_THAT(table.out, HasSubstr("\naiter             aiter             opt-in   "));
+  const Outcome one = Run({"caches", "vllm"});
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("variables       VLLM_CACHE_ROOT=@\n"));
+  EXPECT_THAT(one.out, HasSubstr("startup_plan/**: measured during a cold start\n"));
+  EXPECT_THAT(one.out, Not(HasSubstr("triton ")));
+  EXPECT_THAT(Run({"caches", "aiter"}).out, HasSubstr("only by name: vLLM hangs on ROCm"));
+  const auto json = codec::ParseJson(Run({"caches", "jax", "aiter", "--json"}).out);
+  ASSERT_TRUE(json.ok()) << json.status();
+  ASSERT_EQ(json->size(), 2U);
+  EXPECT_EQ((*json)[0]["name"], "jax");
+  EXPECT_EQ((*json)[0]["variables"][0], "JAX_COMPILATION_CACHE_DIR=@");
+  EXPECT_EQ((*json)[0]["optIn"], "");
+  EXPECT_NE((*json)[1]["optIn"], "");
+  const Outcome unknown = Run({"caches", "tritton"});
+  EXPECT_NE(unknown.code, 0);
+  EXPECT_THAT(unknown.err, HasSubstr("\"tritton\" is not a cache kind"));
+  EXPECT_EQ(unknown.out, "");
 }
 
 TEST_F(ProgramTest, CompletionScriptIsValidBash) {

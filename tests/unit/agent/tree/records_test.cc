@@ -153,7 +153,8 @@ TEST(CaptureRecords, SurviveTheProcess) {
                                   .bytes = 10,
                                   .files = 3,
                                   .native = false,
-                                  .compile_seconds = 21.5};
+                                  .compile_seconds = 21.5,
+                                  .left_behind = {.files = 2, .bytes = 7, .directories = {"a/b"}}};
   ASSERT_TRUE(WriteCaptureRecord(root.dir(), pushed).ok());
   EXPECT_EQ(ReadCaptureRecords(root.dir()), std::vector<api::CaptureStatus>{pushed});
   ASSERT_TRUE(RemoveCaptureRecord(root.dir(), "pod-1").ok());

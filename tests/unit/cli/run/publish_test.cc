@@ -291,6 +291,21 @@ TEST_F(PublishTest, SizeLimitLeavesTheTagUnchanged) {
   EXPECT_TRUE(Fetch("two", source_, {.packed_bytes_max = 200'000}).status.ok());
 }
 
+TEST_F(PublishTest, CachesThatAreNotSelectedStayInTheStore) {
+  constexpr char kKernel[] = "triton/KEY/__grp__k.json";
+  Write("one", kA);
+  ASSERT_EQ(Outcome("one", source_), PublishOutcome::kPublished);
+  Write("two", kB);
+  Write("two", kKernel);
+  const auto table = caches::CacheTable::Make({{.name = "triton"}});
+  ASSERT_TRUE(table.ok()) << table.status();
+  const fs::Dir dir = Replica("two");
+  const auto published =
+      PublishUnion({.source = source_, .dir = dir, .clock = SystemClock(), .table = *table}, {});
+  ASSERT_TRUE(published.ok()) << published.status();
+  EXPECT_THAT(StoredPaths(source_), ElementsAre(kA, kKernel));
+}
+
 TEST_F(PublishTest, FetchKeepsTheFreeSpaceFloor) {
   Write("one", kA);
   ASSERT_EQ(Outcome("one", source_), PublishOutcome::kPublished);

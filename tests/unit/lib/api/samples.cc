@@ -224,15 +224,17 @@ NodeCacheStatus FullNodeCacheStatus() {
                                   .reason = "FetchFailed",
                                   .message = "registry is away"}},
                      .message = "u1001 cannot be prepared"}};
-  status.captures = {{.id = "77aa",
-                      .state = CaptureState::kPushed,
-                      .digest = DigestOfText("bundle"),
-                      .bytes = 123'456'789,
-                      .files = 812,
-                      .native = false,
-                      .compile_seconds = 41.25,
-                      .reason = "Published",
-                      .message = "pushed"}};
+  status.captures = {
+      {.id = "77aa",
+       .state = CaptureState::kPushed,
+       .digest = DigestOfText("bundle"),
+       .bytes = 123'456'789,
+       .files = 812,
+       .native = false,
+       .compile_seconds = 41.25,
+       .left_behind = {.files = 3, .bytes = 10'000'000, .directories = {"new_engine/kernels", "."}},
+       .reason = "Published",
+       .message = "pushed"}};
   status.starts = {{.pod_uid = "88bb",
                     .result = StartResult::kHollow,
                     .opened = 30,

@@ -139,6 +139,7 @@ TEST(Schema, AcceptsNodeStatusesWithOverlongValues) {
         &status.captures[0].reason, &status.captures[0].message}) {
     *field = text;
   }
+  status.captures[0].left_behind.directories.assign(20, text);
   status.warmups[0].prepared.resize(20, "u1");
   status.warmups[0].bundles.resize(70, status.warmups[0].bundles[0]);
   status.warmups.resize(70, status.warmups[0]);

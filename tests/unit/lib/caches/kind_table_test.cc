@@ -8,13 +8,18 @@
 #include <set>
 
 #include "lib/caches/cache_table.h"
+#include "lib/caches/describe.h"
 #include "lib/caches/kind.h"
 #include "tests/fakes/source_dir.h"
 
 namespace cachewarm::caches {
 namespace {
 
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::IsSupersetOf;
+using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 using ::testing::UnorderedElementsAreArray;
 
 bool Matches(std::string_view text, const char* pattern) {
@@ -24,9 +29,12 @@ bool Matches(std::string_view text, const char* pattern) {
 // The one explicit list of presets. A kind that is dropped or renamed breaks every CacheWarmup that
 // names it; a new kind needs no entry here.
 TEST(KindTable, KeepsThePresetsThatUsersMayName) {
-  EXPECT_THAT(PresetNames(), IsSupersetOf({"torchinductor", "triton", "vllm", "sglang",
-                                           "flashinfer", "deepgemm", "tilelang", "torch-extensions",
-                                           "cuda", "jax", "cupy", "cute-dsl", "tvm-ffi", "numba"}));
+  EXPECT_THAT(
+      PresetNames(),
+      IsSupersetOf(
+          {"torchinductor",    "triton", "vllm",  "sglang", "flashinfer", "deepgemm", "tilelang",
+           "torch-extensions", "cuda",   "jax",   "cupy",   "cute-dsl",   "tvm-ffi",  "numba",
+           "flash-attention",  "helion", "aiter", "miopen", "neuron",     "gaudi",    "tensorrt"}));
 }
 
 TEST(KindTable, HasOneRowPerFile) {
@@ -64,7 +72,7 @@ TEST(KindTable, EveryKindSetsVariablesOfItsOwn) {
   for (const CacheKind& kind : AllKinds()) {
     SCOPED_TRACE(kind.name);
     EXPECT_TRUE(std::any_of(kind.env.begin(), kind.env.end(),
-                            [](const EnvRow& row) { return row.value == "@"; }));
+                            [](const EnvRow& row) { return row.value.starts_with('@'); }));
     for (const EnvRow& row : kind.env) {
       EXPECT_TRUE(Matches(row.name, "[A-Z][A-Z0-9_]*")) << row.name;
       EXPECT_FALSE(row.value.empty()) << row.name;
@@ -84,6 +92,64 @@ TEST(KindTable, EveryKindAllowsFiles) {
       EXPECT_FALSE(row.writable && !row.in_place) << row.glob;
     }
   }
+}
+
+// A variable that turns a cache on, or hangs an engine, must not be set in every pod.
+TEST(KindTable, SelectsTheseKindsOnlyByName) {
+  std::vector<std::string> opt_in;
+  for (const CacheKind& kind : AllKinds()) {
+    if (!kind.opt_in.empty()) {
+      opt_in.emplace_back(kind.name);
+    }
+  }
+  EXPECT_THAT(opt_in, UnorderedElementsAre("aiter", "miopen", "neuron", "gaudi", "tensorrt"));
+}
+
+TEST(KindTable, PutsTheDirectoryInPlaceOfALeadingAt) {
+  EXPECT_EQ(ValueOf({"A"}, "/m/kind"), "/m/kind");
+  EXPECT_EQ(ValueOf({"A", "@/jit"}, "/m/kind"), "/m/kind/jit");
+  EXPECT_EQ(ValueOf({"A", "@,false,16384"}, "/m/kind"), "/m/kind,false,16384");
+  EXPECT_EQ(ValueOf({"A", "1"}, "/m/kind"), "1");
+  EXPECT_EQ(ValueOf({"A", "a@b"}, "/m/kind"), "a@b");
+}
+
+TEST(KindTable, EveryKindStatesItsFactsInSentences) {
+  for (const CacheKind& kind : AllKinds()) {
+    SCOPED_TRACE(kind.name);
+    EXPECT_FALSE(kind.facts.engine.empty());
+    for (const std::string_view sentence :
+         {kind.facts.proof, kind.facts.absolute_paths, kind.facts.hit, kind.facts.miss}) {
+      EXPECT_TRUE(sentence.ends_with('.')) << sentence;
+    }
+    EXPECT_TRUE(kind.opt_in.empty() || kind.opt_in.ends_with('.')) << kind.opt_in;
+  }
+}
+
+TEST(KindTable, DescribesEveryKindAsItsRowIs) {
+  const std::vector<KindDescription> kinds = DescribeKinds();
+  ASSERT_EQ(kinds.size(), AllKinds().size());
+  const auto find = [&kinds](std::string_view name) {
+    return *std::find_if(kinds.begin(), kinds.end(),
+                         [name](const KindDescription& kind) { return kind.name == name; });
+  };
+  const KindDescription vllm = find("vllm");
+  EXPECT_EQ(vllm.directory, "vllm");
+  EXPECT_THAT(vllm.variables, ElementsAre("VLLM_CACHE_ROOT=@"));
+  EXPECT_EQ(vllm.opt_in, "");
+  EXPECT_THAT(vllm.captured, Contains("deep_gemm/: deepgemm"));
+  EXPECT_THAT(vllm.captured, Contains("modelinfos/*.json"));
+  EXPECT_THAT(vllm.skipped, Contains("startup_plan/**: measured during a cold start"));
+  EXPECT_THAT(vllm.links, StartsWith("All files except torch_compile_cache/**/vllm_compile_cache"));
+  EXPECT_EQ(find("triton").links, "All files.");
+  EXPECT_EQ(find("cuda").links, "None: every generation has its own copy.");
+  EXPECT_THAT(find("flashinfer").captured, Contains(".cache/flashinfer/cubins/**"));
+  EXPECT_NE(find("aiter").opt_in, "");
+  EXPECT_THAT(find("triton").versions, ElementsAre("triton in triton_version of */*.json"));
+  EXPECT_THAT(find("numba").versions, ElementsAre("numba in the first object of **/*.nbi"));
+  EXPECT_THAT(vllm.versions,
+              Contains("flashinfer in component 2 of flashinfer_autotune_cache/*/**"));
+  EXPECT_THAT(find("flashinfer").versions,
+              Contains("flashinfer in component 3 of .cache/flashinfer/*/*/cached_ops/**"));
 }
 
 TEST(KindTable, EveryNestedKindExists) {

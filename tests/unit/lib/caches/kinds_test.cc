@@ -50,7 +50,7 @@ TEST(Kinds, TorchInductor) {
       {"inductor/aotautograd/ax34ejms/entry", kind, Role::kIndex, "h",
        "inductor/aotautograd/ax34ejms"},
       {"inductor/ab/cab1.main.so", kind, Role::kNative, "nhp", "inductor/ab/cab1"},
-      {"inductor/ab/cab1.main.cpp", kind, Role::kOutput, "h", "inductor/ab/cab1"},
+      {"inductor/ab/cab1.main.cpp", kind, Role::kOutput, "nh", "inductor/ab/cab1"},
       {"inductor/ab/cab1.so", kind, Role::kNative, "nhp", "inductor/ab/cab1"},
       {"inductor/ab/cab1.so.load_ok", kind, Role::kProbeMarker, "hpa", "inductor/ab/cab1"},
       {"inductor/ab/cab1.main.o", kind, Role::kOutput, "nhpa", "inductor/ab/cab1"},
@@ -148,7 +148,7 @@ TEST(Kinds, ClassifyFilesOfTheOtherCompilers) {
       {"cuda/a/b/0123456789", "cuda", Role::kIndex, "wp", ""},
       {"jax/jit_f-00ff-cache", "jax", Role::kIndex, "nhp", ""},
       {"jax/xla_gpu_per_fusion_autotune_cache_dir/x.textproto", "jax", Role::kOutput, "wp", ""},
-      {"sglang/flashinfer/autotune/x.json", "sglang", Role::kContent, "wp", ""},
+      {"sglang/flashinfer/autotune/x.json", "sglang", Role::kContent, "wpd", ""},
       {"sglang/triton/ABC/__grp__k.json", "triton", Role::kIndex, "h", "sglang/triton/ABC"},
       {"sglang/.cache/flashinfer/0.4.0/90a/cached_ops/moe/moe.so", "flashinfer", Role::kIndex,
        "nmwp", "sglang/.cache/flashinfer/0.4.0/90a/cached_ops/moe"},
@@ -157,6 +157,60 @@ TEST(Kinds, ClassifyFilesOfTheOtherCompilers) {
       {"cupy/0011.cubin", "cupy", Role::kIndex, "h", ""},
       {"numba/pkg_ab/f.py311.1.nbc", "numba", Role::kIndex, "nh", "numba/pkg_ab"},
       {"cute_dsl/x/y.mlir", "cute-dsl", Role::kIndex, "wp", ""},
+  };
+  for (const Carried& c : files) {
+    ExpectCarried(c);
+  }
+}
+
+TEST(Kinds, ClassifyTheResultsOfAutotuning) {
+  const char* tuned = "flashinfer/.cache/flashinfer/autotune/v2/0011223344556677";
+  const Carried files[] = {
+      {"flashinfer/.cache/flashinfer/autotune/v2/0011223344556677/manifest.json", "flashinfer",
+       Role::kContent, "h", tuned},
+      {"flashinfer/.cache/flashinfer/autotune/v2/0011223344556677/entries/00aa.json", "flashinfer",
+       Role::kContent, "h", tuned},
+      {"helion/00aa.best_config", "helion", Role::kIndex, "h", ""},
+      {"helion/triton/0/ABC/__grp__k.json", "triton", Role::kIndex, "h", "helion/triton/0/ABC"},
+      {"helion/cute/0/x.mlir", "cute-dsl", Role::kIndex, "wp", ""},
+      {"tensorrt/TensorrtExecutionProvider_cache_sm90.timing", "tensorrt", Role::kIndex, "wp", ""},
+  };
+  for (const Carried& c : files) {
+    ExpectCarried(c);
+  }
+}
+
+TEST(Kinds, ClassifyObjectsOfCuteDslAndSglang) {
+  const char* build = "sglang/jit/sm90a/norm/build-0011/deps-2233";
+  const Carried files[] = {
+      {"sglang/jit/sm90a/norm/build-0011/deps-2233/norm.so", "sglang", Role::kIndex, "nhd", build},
+      {"sglang/jit/sm90a/norm/build-0011/deps-2233/sgl_deps.json", "sglang", Role::kOutput, "hd",
+       build},
+      {"sglang/cute_aot/ab12/flash_attn/00ff.o", "sglang", Role::kIndex, "nhd", ""},
+      {"sglang/cute_aot/ab12/00ff.o", "sglang", Role::kIndex, "nhd", ""},
+      {"flash_attention/ab12/fwd/00ff.o", "flash-attention", Role::kIndex, "nh", ""},
+      {"flash_attention/ab12/00ff.o", "flash-attention", Role::kIndex, "nh", ""},
+  };
+  for (const Carried& c : files) {
+    ExpectCarried(c);
+  }
+}
+
+TEST(Kinds, ClassifyFilesOfOtherAccelerators) {
+  const char* graph = "neuron/neuronxcc-2.21.33363.0+82129205/MODULE_16389+e30acd3a";
+  const Carried files[] = {
+      {"aiter/module_norm.so", "aiter", Role::kIndex, "np", ""},
+      {"miopen/gfx942130.ukdb", "miopen", Role::kIndex, "wp", ""},
+      {"miopen/gfx942130.udb", "miopen", Role::kContent, "wp", ""},
+      {"miopen/gfx942130.HIP.3_5_1.ufdb.txt", "miopen", Role::kContent, "wp", ""},
+      {"miopen/gfx942130.updb.txt", "miopen", Role::kContent, "wp", ""},
+      {"miopen/0cc175b9c0f1b6a8/conv.o", "miopen", Role::kIndex, "h", ""},
+      {"neuron/neuronxcc-2.21.33363.0+82129205/MODULE_16389+e30acd3a/model.neff", "neuron",
+       Role::kIndex, "p", graph},
+      {"neuron/neuronxcc-2.21.33363.0+82129205/MODULE_16389+e30acd3a/model.hlo_module.pb", "neuron",
+       Role::kOutput, "p", graph},
+      {"gaudi/123_ab_syn1.22.recipe", "gaudi", Role::kIndex, "p", "gaudi/123_ab_syn1"},
+      {"gaudi/123_ab_syn1.22.metadata", "gaudi", Role::kOutput, "p", "gaudi/123_ab_syn1"},
   };
   for (const Carried& c : files) {
     ExpectCarried(c);
@@ -181,6 +235,22 @@ TEST(Kinds, SkipFilesForTheRightReason) {
       {"vllm/torch_compile_cache/ab/rank_0_0/backbone/cache_key_factors.json", Skip::kPrivate},
       {"vllm/torch_compile_cache/ab/rank_0_0/backbone/computation_graph.py", Skip::kPrivate},
       {"vllm/torch_compile_cache/ab/rank_0_0/backbone/transformed_code.py", Skip::kPrivate},
+      {"vllm/startup_plan/startup_plan_0011223344556677.json", Skip::kColdMeasurement},
+      {"flashinfer/.cache/flashinfer/autotune/v2/00/entries/.autotune_x.tmp", Skip::kTemporary},
+      {"flashinfer/.cache/flashinfer/autotune/v3/00/entries/00.json", Skip::kNotAllowed},
+      {"sglang/jit/sm90a/norm/build-0011/.staging-1234/norm.so", Skip::kTemporary},
+      {"sglang/jit/sm90a/norm/build-0011/deps-2233/build.ninja", Skip::kNotAllowed},
+      {"sglang/cute_aot/ab12/00ff.lock", Skip::kLock},
+      {"sglang/cute_aot/ab12/.00ff.tmp.o", Skip::kTemporary},
+      {"flash_attention/ab12/.00ff.0123.tmp.o", Skip::kTemporary},
+      {"flash_attention/ab12/00ff.lock", Skip::kLock},
+      {"helion/tmp.0123", Skip::kTemporary},
+      {"aiter/build/lock_module_norm", Skip::kNotAllowed},
+      {"aiter/build/module_norm/build/module_norm.so", Skip::kNotAllowed},
+      {"miopen/gfx942130.ukdb-journal", Skip::kNotAllowed},
+      {"neuron/neuronxcc-2.21/MODULE_1+2/model.hlo_module.pb.lock", Skip::kLock},
+      {"neuron/neuronxcc-2.21/MODULE_1+2/model.log", Skip::kLog},
+      {"tensorrt/TensorrtExecutionProvider_TRTKernel_graph_main_sm90.engine", Skip::kPrivate},
       {"inductor/precompiled_headers/x.h.gch", Skip::kNotAllowed},
       {"inductor/fxgraph/ab/fab", Skip::kNotAllowed},
       {"inductor/readme.txt", Skip::kNotAllowed},

@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Not;
 
 TEST(CacheTable, PointsEveryPresetBelowTheMount) {
   const std::vector<api::EnvVar> env = CacheTable::AllPresets().Env();
@@ -53,7 +54,28 @@ TEST(CacheTable, GivesEachCacheItsOwnDirectory) {
 TEST(CacheTable, SelectsEveryPresetByDefault) {
   const auto table = CacheTable::Make({});
   ASSERT_TRUE(table.ok()) << table.status();
-  EXPECT_EQ(table->Env(), CacheTable::AllPresets().Env());
+  EXPECT_EQ(table->Env(), CacheTable::DefaultPresets().Env());
+  EXPECT_EQ(table->Directories(), CacheTable::DefaultPresets().Directories());
+}
+
+TEST(CacheTable, SelectsAnOptInPresetOnlyByName) {
+  const api::EnvVar variable = {"AITER_JIT_DIR", "/var/cache/cachewarm/aiter"};
+  EXPECT_THAT(CacheTable::DefaultPresets().Env(), Not(Contains(variable)));
+  EXPECT_EQ(CacheTable::DefaultPresets().Classify("aiter/module_norm.so").skip,
+            Skip::kUnknownCache);
+  EXPECT_THAT(CacheTable::AllPresets().Env(), Contains(variable));
+  const auto named = CacheTable::Make({{.name = "triton"}, {.name = "aiter"}});
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_THAT(named->Env(), Contains(variable));
+  EXPECT_TRUE(named->Classify("aiter/module_norm.so").carried());
+}
+
+TEST(CacheTable, PointsAVariableBelowTheDirectoryOfItsKind) {
+  const std::vector<api::EnvVar> env = CacheTable::AllPresets().Env();
+  EXPECT_THAT(env,
+              Contains(api::EnvVar{"SGLANG_JIT_CACHE_DIR", "/var/cache/cachewarm/sglang/jit"}));
+  EXPECT_THAT(env, Contains(api::EnvVar{"PT_HPU_RECIPE_CACHE_CONFIG",
+                                        "/var/cache/cachewarm/gaudi,false,16384"}));
 }
 
 TEST(CacheTable, SelectsOnlyTheNamedPresets) {

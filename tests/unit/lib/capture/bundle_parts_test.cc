@@ -29,6 +29,7 @@ TEST(FactsOf, ContainsKeyFactorsAndNode) {
   Selection selection;
   selection.native = true;
   selection.gpu_architectures = {"sm_86"};
+  selection.engines = {{"triton", "3.7.1"}};
   selection.compile_time.graph_ns = 1'500'000'000;
   const bundle::Facts facts = Facts(node, selection);
   EXPECT_EQ(facts.key, "k");
@@ -40,8 +41,24 @@ TEST(FactsOf, ContainsKeyFactorsAndNode) {
   EXPECT_EQ(facts.node.at("driver"), "570.86.15");
   EXPECT_EQ(facts.node.at("cpuFlags"), "avx avx2");
   EXPECT_TRUE(facts.requires_cpu_class);
+  EXPECT_EQ(facts.engines.at("triton"), "3.7.1");
   EXPECT_EQ(facts.gpu_architectures, std::vector<std::string>{"sm_86"});
   EXPECT_EQ(facts.compile_milliseconds, 1500);
+}
+
+TEST(FactsOf, BindsEveryBundleOfACpuNodeToItsClass) {
+  const fingerprint::NodeFacts node;
+  const Selection selection;
+  const auto facts = [&](const std::string& gpu_type) {
+    const api::KeyFactors factors{.gpu_type = gpu_type,
+                                  .cpu_class = "x86-64-v3/intel-6-85/0123abcd",
+                                  .image = "llama:1",
+                                  .devices = 0,
+                                  .container = "server"};
+    return FactsOf({.key = "k", .factors = factors, .node = node}, selection);
+  };
+  EXPECT_TRUE(facts("cpu").requires_cpu_class);
+  EXPECT_FALSE(facts("nvidia/a10/sm_86").requires_cpu_class);
 }
 
 TEST(FactsOf, UsesOciNameOfTheArchitecture) {
@@ -56,15 +73,19 @@ TEST(FactsOf, UsesOciNameOfTheArchitecture) {
 TEST(UniteFacts, CombinesRequirementsAndKeepsFirstNode) {
   const bundle::Facts kept{.key = "k",
                            .node = {{"driver", "570"}},
+                           .engines = {{"torch", "2.13.0"}},
                            .gpu_architectures = {"sm_86", "sm_90"},
                            .compile_milliseconds = 900};
   const bundle::Facts newer{.key = "k",
                             .node = {{"driver", "575"}},
+                            .engines = {{"torch", "2.15.0"}, {"triton", "3.9.0"}},
                             .requires_cpu_class = true,
                             .gpu_architectures = {"sm_80", "sm_90"},
                             .compile_milliseconds = 1200};
   const bundle::Facts both = UniteFacts(kept, newer);
   EXPECT_EQ(both.node.at("driver"), "570");
+  EXPECT_EQ(both.engines.at("torch"), "2.13.0") << "the older bundle is the base";
+  EXPECT_EQ(both.engines.at("triton"), "3.9.0");
   EXPECT_TRUE(both.requires_cpu_class);
   EXPECT_EQ(both.gpu_architectures, (std::vector<std::string>{"sm_80", "sm_86", "sm_90"}));
   EXPECT_EQ(both.compile_milliseconds, 1200);

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "lib/caches/entry_scan.h"
 #include "lib/capture/tree_listing.h"
 #include "tests/fakes/cache_files.h"
 #include "tests/fakes/temp_dir.h"
@@ -104,7 +106,7 @@ TEST_F(SelectionTest, DropsTruncatedObjectWithItsUnit) {
     EXPECT_TRUE(names.contains(kIndexFile)) << each.what;
     ASSERT_EQ(selection->truncated.size(), 1U) << each.what;
     EXPECT_NE(selection->truncated[0].find(kObjectFile), std::string::npos);
-    EXPECT_FALSE(selection->native) << each.what;
+    EXPECT_TRUE(selection->native) << each.what << ": the entries beside it call its code";
   }
 }
 
@@ -127,7 +129,8 @@ TEST_F(SelectionTest, CountsCompileTimeAtPieceBoundaryOnce) {
       "backward_time_taken_ns\x94\x8a\x08" +
       std::string("\x00\xca\x9a\x3b\0\0\0\0", 8);  // a second
   constexpr size_t kPiece = 256U << 10U;
-  for (size_t before = 0; before <= 2 * time.size(); ++before) {
+  for (size_t before = 0; before <= caches::kScanOverlapBytes + 2 * time.size();
+       before += before == 2 * time.size() ? caches::kScanOverlapBytes - 4 * time.size() : 1) {
     std::string entry(kPiece + time.size() - before, 'x');
     entry += time;
     entry.resize(2 * kPiece - before, 'x');
@@ -136,6 +139,55 @@ TEST_F(SelectionTest, CountsCompileTimeAtPieceBoundaryOnce) {
     ASSERT_TRUE(selection.ok());
     EXPECT_EQ(selection->compile_time.autograd_ns, 2'000'000'000) << before;
   }
+}
+
+TEST_F(SelectionTest, EntryWithACppKernelIsNative) {
+  std::filesystem::remove(scratch_ / kObjectFile);
+  std::filesystem::remove(scratch_ / kSourceFile);
+  ASSERT_FALSE(Select()->native);
+  const std::string kernel = "async_compile.cpp_pybinding(";
+  constexpr size_t kPiece = 256U << 10U;
+  for (const std::string& path : {kIndexFile, kAutogradFile, kOutputFile}) {
+    for (const size_t before : {size_t{0}, kPiece - kernel.size() / 2, kPiece - 1, 2 * kPiece}) {
+      scratch_.Write(path, std::string(before, 'x') + kernel);
+      EXPECT_TRUE(Select()->native) << path << " " << before;
+    }
+    scratch_.Write(path, "async_compile.triton(");
+    EXPECT_FALSE(Select()->native) << path;
+  }
+}
+
+TEST_F(SelectionTest, EntryThatIsTooLargeToScanIsNative) {
+  std::filesystem::remove(scratch_ / kObjectFile);
+  std::filesystem::remove(scratch_ / kSourceFile);
+  std::filesystem::resize_file(scratch_ / kIndexFile, 64U << 20U);
+  EXPECT_FALSE(Select()->native);
+  std::filesystem::resize_file(scratch_ / kIndexFile, (64U << 20U) + 1);
+  EXPECT_TRUE(Select()->native);
+}
+
+TEST_F(SelectionTest, KernelOfTritonsCpuBackendIsNative) {
+  std::filesystem::remove(scratch_ / kObjectFile);
+  std::filesystem::remove(scratch_ / kSourceFile);
+  scratch_.Write("triton/KEY/k.so", SharedObject("code"));
+  scratch_.Write("triton/KEY/k.json", R"({"target": {"backend": "cuda", "arch": 90}})");
+  EXPECT_FALSE(Select()->native);
+  scratch_.Write("triton/KEY/k.json", R"({"target": {"backend": "cpu", "arch": 0}})");
+  EXPECT_TRUE(Select()->native);
+}
+
+TEST_F(SelectionTest, NamesTheEnginesOfItsFiles) {
+  EXPECT_TRUE(Select()->engines.empty());
+  scratch_.Write("triton/A/k.json", R"({"triton_version": "3.7.1"})");
+  scratch_.Write("triton/B/k.json", R"({"triton_version": "3.7.1"})");
+  scratch_.Write("tilelang/0.1.6/linux-x86_64/kernels/ab/params.pkl", "x");
+  using Engines = std::map<std::string, std::string>;
+  EXPECT_EQ(Select()->engines, (Engines{{"triton", "3.7.1"}, {"tilelang", "0.1.6"}}));
+  for (const char* older : {"3.5.0", "3.4.0", "3.3.0", "3.2.0"}) {
+    scratch_.Write(std::string("triton/") + older + "/k.json",
+                   std::string(R"({"triton_version": ")") + older + "\"}");
+  }
+  EXPECT_EQ(Select()->engines.at("triton"), "3.3.0, 3.4.0, 3.5.0, 3.7.1") << "at most four";
 }
 
 TEST_F(SelectionTest, ReportsEveryRead) {

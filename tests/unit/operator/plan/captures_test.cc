@@ -91,6 +91,20 @@ TEST_F(Handshake, PushedBundleIsRecordedAndRequestRemovedInOnePlan) {
   }
 }
 
+TEST_F(Handshake, FilesThatNoCacheKindNamesAreInTheMessageOfTheBuilder) {
+  Ready(110);
+  api::CaptureStatus pushed = Pushed();
+  pushed.left_behind = {.files = 3, .bytes = 10'000'000, .directories = {"new_engine/a", "b"}};
+  Answer(pushed);
+  builder.Now(130);
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.status.builders.size(), 1U);
+  EXPECT_EQ(plan.status.builders[0].state, BuilderState::kCaptured);
+  EXPECT_EQ(plan.status.builders[0].message,
+            "the bundle lacks 3 files (10000000 bytes) of pod a that no cache kind names, in "
+            "new_engine/a, b; add a custom cache to spec.caches if an engine reads them");
+}
+
 TEST_F(Handshake, PackingIsShownAsCapturing) {
   Ready(110);
   Answer({.id = Id(1), .state = CaptureState::kPacking});

@@ -110,6 +110,24 @@ TEST_F(CapturesTest, PublishesWhenReadyAndQuiet) {
   EXPECT_TRUE(store_.ReadManifest("team/llama", done.digest, {}).ok());
 }
 
+TEST_F(CapturesTest, ReportsFilesThatNoCacheKindNames) {
+  WriteCache();
+  Write("new_engine/kernels/a.bin", std::string(10'000'000, 'x'));
+  Ready();
+  Poll();
+  PollAfter(2);
+  const api::CaptureStatus done = AwaitEnd();
+  EXPECT_EQ(done.state, api::CaptureState::kPushed) << done.message;
+  EXPECT_EQ(done.files, 2);
+  EXPECT_EQ(done.left_behind.files, 1);
+  EXPECT_EQ(done.left_behind.bytes, 10'000'000);
+  EXPECT_EQ(done.left_behind.directories, std::vector<std::string>{"new_engine/kernels"});
+  Poll();
+  EXPECT_EQ(log_.Count("1 files, 10.0 MB in new_engine/kernels"), 1) << log_.Text();
+  captures_ = std::make_unique<Captures>(context_);
+  EXPECT_EQ(Poll().left_behind, done.left_behind) << "after a restart";
+}
+
 TEST_F(CapturesTest, QuietCountsFromTheLastChange) {
   WriteCache();
   Ready();

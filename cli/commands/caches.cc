@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cli/commands/commands.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "lib/api/names.h"
+#include "lib/base/status.h"
+#include "lib/caches/cache_table.h"
+#include "lib/caches/describe.h"
+#include "lib/codec/json_value.h"
+
+namespace cachewarm::cli {
+namespace {
+
+using caches::KindDescription;
+
+codec::Json ToJson(const KindDescription& kind) {
+  return {{"name", kind.name},
+          {"directory", kind.directory},
+          {"variables", kind.variables},
+          {"optIn", kind.opt_in},
+          {"engine", kind.engine},
+          {"proof", kind.proof},
+          {"absolutePaths", kind.absolute_paths},
+          {"hit", kind.hit},
+          {"miss", kind.miss},
+          {"links", kind.links},
+          {"captured", kind.captured},
+          {"skipped", kind.skipped},
+          {"versions", kind.versions}};
+}
+
+void PrintTable(const std::vector<KindDescription>& kinds, Console& console) {
+  console.out << fmt::format("{:<17} {:<17} {:<8} {}\n", "KIND", "DIRECTORY", "DEFAULT", "PROOF");
+  for (const KindDescription& kind : kinds) {
+    console.out << fmt::format("{:<17} {:<17} {:<8} {}\n", kind.name, kind.directory,
+                               kind.opt_in.empty() ? "yes" : "opt-in", kind.proof);
+  }
+}
+
+void PrintKind(const KindDescription& kind, Console& console) {
+  const auto line = [&console](std::string_view name, std::string_view value) {
+    console.out << fmt::format("{:<15} {}\n", name, value);
+  };
+  const auto lines = [&line](std::string_view name, const std::vector<std::string>& values) {
+    for (const std::string& value : values) {
+      line(&value == &values.front() ? name : "", value);
+    }
+  };
+  line("kind", kind.name);
+  line("engine", kind.engine);
+  line("directory", fmt::format("{}/{}", api::kMountPath, kind.directory));
+  lines("variables", kind.variables);
+  line("selected", kind.opt_in.empty() ? "by default" : "only by name: " + kind.opt_in);
+  line("proof", kind.proof);
+  line("absolute paths", kind.absolute_paths);
+  line("hit reads", kind.hit);
+  line("miss writes", kind.miss);
+  line("may be linked", kind.links);
+  lines("captured", kind.captured);
+  lines("skipped", kind.skipped);
+  lines("engine version", kind.versions);
+}
+
+absl::StatusOr<int> Caches(const Arguments& arguments, Console& console) {
+  std::vector<KindDescription> kinds = caches::DescribeKinds();
+  const std::vector<std::string>& names = arguments.positionals();
+  for (const std::string& name : names) {
+    CW_RETURN_IF_ERROR(caches::CheckPresetName(name));
+  }
+  if (!names.empty()) {
+    std::erase_if(kinds, [&names](const KindDescription& kind) {
+      return std::find(names.begin(), names.end(), kind.name) == names.end();
+    });
+  }
+  if (arguments.Has("json")) {
+    codec::Json json = codec::Json::array();
+    for (const KindDescription& kind : kinds) {
+      json.push_back(ToJson(kind));
+    }
+    PrintJson(console, json);
+  } else if (names.empty()) {
+    PrintTable(kinds, console);
+  } else {
+    for (const KindDescription& kind : kinds) {
+      console.out << (&kind == &kinds.front() ? "" : "\n");
+      PrintKind(kind, console);
+    }
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Verb CachesVerb() {
+  return {
+      .name = "caches",
+      .operands = "[KIND...]",
+      .summary = "List the kinds of compile cache that cachewarm knows",
+      .text =
+          "Lists the presets of spec.caches and of \"cachewarm run --cache\". With KIND describes\n"
+          "it: its variables, the files that a bundle carries and those that stay behind, the\n"
+          "files that a hit reads and a miss writes, absolute paths inside, how the kind was "
+          "proven,\n"
+          "and where its files name the version of an engine. In variables @ is the directory.\n\n"
+          "  cachewarm caches\n"
+          "  cachewarm caches vllm triton\n",
+      .options = {{.name = "json", .help = "print an array of objects"}},
+      .run = Caches};
+}
+
+}  // namespace cachewarm::cli

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// AITER (aiter/jit/core.py) imports <module>.so from AITER_JIT_DIR. It builds a missing module in
+// build/, which is not captured: it holds FileBaton locks ("lock_<module>") that make a later build
+// wait forever if the process that took one was killed. Opt-in, because vLLM hangs on ROCm when
+// AITER_JIT_DIR is set (aiter#3635).
+#include "lib/caches/kind.h"
+
+namespace cachewarm::caches {
+
+CacheKind AiterKind() {
+  return {.name = "aiter",
+          .path = "aiter",
+          .env = {{"AITER_JIT_DIR"}},
+          .nested = {},
+          .files = {{.glob = "*.so",
+                     .role = Role::kIndex,
+                     .native = true,
+                     .hard_link = false,
+                     .in_place = true}},
+          .opt_in = "vLLM hangs on ROCm when AITER_JIT_DIR is set (aiter#3635).",
+          .facts = {.engine = "AITER (ROCm)",
+                    .proof = "Sources of 2026 (aiter/jit/core.py); no engine ran.",
+                    .absolute_paths = "None known.",
+                    .hit = "One module_*.so per module.",
+                    .miss = "The same file, after a build in build/, which stays behind."}};
+}
+
+}  // namespace cachewarm::caches

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// MIOpen (src/binary_cache.cpp): SQLite databases of kernels (.ukdb) and of tuning results (.udb),
+// text files of tuning results, and, where MIOpen was built without SQLite, kernels in
+// <md5>/<name>.o. Opt-in, because a database that is open for writing keeps its capture waiting.
+#include "lib/caches/kind.h"
+
+namespace cachewarm::caches {
+
+CacheKind MiopenKind() {
+  return {.name = "miopen",
+          .path = "miopen",
+          .env = {{"MIOPEN_CUSTOM_CACHE_DIR"}, {"MIOPEN_USER_DB_PATH"}},
+          .nested = {},
+          .files = {{.glob = "*.ukdb", .role = Role::kIndex, .writable = true, .in_place = true},
+                    {.glob = "*.udb", .writable = true, .in_place = true},
+                    {.glob = "*.updb.txt", .writable = true, .in_place = true},
+                    {.glob = "*.ufdb.txt", .writable = true, .in_place = true},
+                    {.glob = "*/*.o", .role = Role::kIndex}},
+          .opt_in = "A database that MIOpen has open for writing keeps its capture waiting.",
+          .facts = {.engine = "MIOpen (ROCm)",
+                    .proof = "Sources of MIOpen 3 (src/binary_cache.cpp); no engine ran.",
+                    .absolute_paths = "None known.",
+                    .hit = "A row of the database *.ukdb, or *.o where MIOpen has no SQLite.",
+                    .miss = "The same files; databases in place."}};
+}
+
+}  // namespace cachewarm::caches
