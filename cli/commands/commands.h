@@ -16,6 +16,8 @@ Verb InspectVerb();
 Verb RunVerb();
 Verb LoadVerb();
 Verb SaveVerb();
+Verb ImportVerb();
+Verb ExportVerb();
 Verb ReleaseVerb();
 Verb CachesVerb();
 Verb CompletionVerb();

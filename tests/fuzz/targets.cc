@@ -32,6 +32,7 @@ const std::vector<Target>& AllTargets() {
       {"admission_review", &AdmissionReview},
       {"python_files", &PythonFiles},
       {"directory_marker", &DirectoryMarker},
+      {"megacache", &Megacache},
   };
   return targets;
 }

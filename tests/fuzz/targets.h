@@ -46,6 +46,9 @@ void AdmissionReview(std::string_view bytes);
 void PythonFiles(std::string_view bytes);
 void DirectoryMarker(std::string_view bytes);
 
+// Input from the users of torch's portable cache (megacache_targets.cc).
+void Megacache(std::string_view bytes);
+
 // Input from a node, its administrator and its pods (node_targets.cc).
 void NodeFacts(std::string_view bytes);
 void CpuInfo(std::string_view bytes);

@@ -22,6 +22,8 @@ const std::string kStore = "tests/unit/cli/store_flags_test.cc";
 const std::string kBundle = "tests/unit/cli/bundle_flags_test.cc";
 const std::string kRun = "tests/integration/cli/run_test.cc";
 const std::string kTransfer = "tests/unit/cli/load_save_test.cc";
+const std::string kImport = "tests/unit/cli/megacache/import_test.cc";
+const std::string kExport = "tests/unit/cli/megacache/export_test.cc";
 const std::string kRelease = "tests/unit/cli/cluster/release_flags_test.cc";
 
 // "pack --base", "release -n", "pack DIRECTORY", "run -- COMMAND" and so on, of all verbs.
@@ -78,7 +80,8 @@ void AddForEach(const std::set<std::string>& verbs, const Tests& tests, Tests& t
 // Options that several verbs share. Their tests run with each of the verbs.
 Tests SharedOptions() {
   Tests tests;
-  AddForEach({"pack", "unpack", "push", "pull", "sign", "verify", "inspect", "run", "load", "save"},
+  AddForEach({"pack", "unpack", "push", "pull", "sign", "verify", "inspect", "run", "load", "save",
+              "import", "export"},
              {{"--auth-file", {kStore, "AuthFileHasTheCredentials"}},
               {"--ca-file", {kStore, "CaFileDecidesWhichServerIsTrusted"}},
               {"--client-certificate", {kStore, "ClientCertificateAndKeyAreSent"}},
@@ -136,8 +139,43 @@ Tests SharedOptions() {
   return tests;
 }
 
+// Options of the verbs that convert portable caches of torch.
+Tests MegacacheOptions() {
+  return {
+      {"import FILE", {kImport, "WritesEveryEntryWhereTorchLooksForIt"}},
+      {"import --with", {kImport, "WithIsADirectoryOfTorchOrOfCachewarmAndDefaultsToTheVariable"}},
+      {"import --dir", {kImport, "WritesEveryEntryWhereTorchLooksForIt"}},
+      {"import --dry-run", {kImport, "DryRunListsTheFilesAndWritesNothing"}},
+      {"import --json", {kImport, "TakesTheCompiledKernelsOfTheGraphs"}},
+      {"import --quiet", {kImport, "ProgressIsShownOnATerminalUnlessQuiet"}},
+      {"import --store", {kImport, "StoreGetsABundleThatTheSameMachineLoads"}},
+      {"import --name", {kImport, "StoreGetsABundleThatTheSameMachineLoads"}},
+      {"import --key", {kImport, "BundleIsSignedAndTheSignatureIsChecked"}},
+      {"import --sign-key", {kImport, "BundleIsSignedAndTheSignatureIsChecked"}},
+      {"import --python", {kImport, "EnginesOfThePythonAreInTheKey"}},
+      {"import --image", {kImport, "FactorsOfTheKeyAreThoseOfTheMachineOptions"}},
+      {"import --container", {kImport, "FactorsOfTheKeyAreThoseOfTheMachineOptions"}},
+      {"import --devices", {kImport, "FactorsOfTheKeyAreThoseOfTheMachineOptions"}},
+      {"import --node-facts", {kImport, "DirectoryOfAnotherMachineStaysUnchanged"}},
+      {"export --output", {kExport, "OutputReplacesAFileAndMayBeShort"}},
+      {"export -o", {kExport, "OutputReplacesAFileAndMayBeShort"}},
+      {"export --bundle", {kExport, "BundleIsExported"}},
+      {"export --dir", {kExport, "WritesEveryEntryOfADirectory"}},
+      {"export --store", {kExport, "BundleOfThisMachineIsExportedFromTheStore"}},
+      {"export --name", {kExport, "DirectoryIsThatOfTorchOrOfTheName"}},
+      {"export --json", {kExport, "OutputReplacesAFileAndMayBeShort"}},
+      {"export --quiet", {kExport, "ProgressIsShownOnATerminalUnlessQuiet"}},
+      {"export --key", {kExport, "UnsignedBundleIsRefusedWithAKey"}},
+      {"export --python", {kExport, "EnginesOfThePythonSelectTheBundle"}},
+      {"export --image", {kExport, "BundleOfThisMachineIsExportedFromTheStore"}},
+      {"export --container", {kExport, "BundleOfThisMachineIsExportedFromTheStore"}},
+      {"export --devices", {kExport, "BundleOfThisMachineIsExportedFromTheStore"}},
+      {"export --node-facts", {kExport, "BundleOfThisMachineIsExportedFromTheStore"}}};
+}
+
 TEST(EveryFlagHasATest, OfEveryVerb) {
   Tests tests = SharedOptions();
+  tests.merge(MegacacheOptions());
   tests.merge(Tests{
       {"pack --base", {kProgram, "PackUsesBaseOfSameRepository"}},
       {"sign --key", {kBundle, "SignatureIsMadeWithTheKeyOfSign"}},

@@ -8,6 +8,7 @@
 #include "cli/reference.h"
 #include "gmock/gmock.h"
 #include "lib/http/client.h"
+#include "lib/megacache/artifact.h"
 #include "tests/fakes/authority.h"
 #include "tests/fakes/await.h"
 #include "tests/fakes/noise.h"
@@ -67,6 +68,8 @@ class StoreFlags : public ProgramFixture {
   StoreFlags() {
     http::PrepareProcess();
     temp_.Write("key.pem", bundle::kSigner);
+    temp_.Write("tree/inductor/dynamo/code_state_job.pkl", "profile");
+    temp_.Write("artifact.bin", megacache::Write({{"pgo", "other", "profile"}}));
     Publish();
     clock_ = &impatient_;
   }
@@ -99,6 +102,10 @@ class StoreFlags : public ProgramFixture {
         {"sign", {bundle, "--key", temp_ / "key.pem"}},
         {"verify", {bundle}},
         {"inspect", {bundle}},
+        {"import",
+         {temp_ / "artifact.bin", "--store", "oci://" + host + "/team", "--name", "llama", "--dir",
+          temp_ / ("import" + fresh), "--node-facts", facts, "--python", "/nonexistent"}},
+        {"export", {"--bundle", bundle, "--output", temp_ / "exported.bin"}},
         {"run",
          {"--store", "oci://" + host + "/team", "--name", "llama", "--dir", temp_ / ("run" + fresh),
           "--node-facts", facts}},

@@ -56,6 +56,8 @@ TEST(Kinds, TorchInductor) {
       {"inductor/ab/cab1.main.o", kind, Role::kOutput, "nhpa", "inductor/ab/cab1"},
       {"inductor/ab/cab1.py", kind, Role::kOutput, "h", "inductor/ab/cab1"},
       {"inductor/ab/0011.best_config", kind, Role::kOutput, "h", ""},
+      {"inductor/dynamo/0a1b/entry", kind, Role::kIndex, "h", "inductor/dynamo/0a1b"},
+      {"inductor/dynamo/code_state_job_None_.pkl", kind, Role::kContent, "h", ""},
       {"inductor/cache/0011", kind, Role::kContent, "wp", ""},
       {"inductor/triton/0/ABCD/__grp__k.json", "triton", Role::kIndex, "h",
        "inductor/triton/0/ABCD"},

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/fs/dir.h"
+#include "lib/megacache/artifact.h"
+
+namespace cachewarm::cli {
+
+// The files of an Inductor directory that an artifact lacks and its graphs need: compiled kernels
+// with their sources, generated Python code, the compiler tests of the machine, Triton's files.
+struct ObjectFiles {
+  struct File {
+    std::string path;  // relative to the directory
+    int64_t bytes = 0;
+  };
+  std::vector<File> files;           // sorted by path
+  size_t kernels = 0;                // C++ and CUDA kernels of the artifact
+  size_t compiled = 0;               // those of them whose shared object is among the files
+  std::vector<std::string> damaged;  // "path: reason" of files that would crash a reader
+};
+
+// Opens the Inductor directory `path`, or "inductor" in it if `path` is a whole cache directory.
+absl::StatusOr<fs::Dir> OpenInductorDirectory(const std::string& path);
+
+// Finds the files for `entries`. Without a directory counts only the kernels. Files of graphs that
+// are not in the artifact are left out, and all files of a kernel with a damaged file.
+absl::StatusOr<ObjectFiles> FindObjects(const std::optional<fs::Dir>& directory,
+                                        std::span<const megacache::Entry> entries);
+
+}  // namespace cachewarm::cli
