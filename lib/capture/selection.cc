@@ -59,6 +59,13 @@ absl::StatusOr<Finding> ReadFacts(const TreeFile& file, const fs::Fd& opened,
                                   bundle::Buffer& buffer) {
   CW_ASSIGN_OR_RETURN(const std::string head, ReadRange(opened, 0, kCubinHeadBytes));
   Finding finding{.architecture = caches::CubinArchitecture(head)};
+  if (!finding.architecture.has_value()) {
+    finding.architecture = caches::HsacoArchitecture(head);
+  }
+  if (file.path.ends_with(".ptx")) {
+    CW_ASSIGN_OR_RETURN(const std::string text, ReadRange(opened, 0, caches::kPtxHeadBytes));
+    finding.architecture = caches::PtxArchitecture(text);
+  }
   if (caches::StoresCompileTime(file.placement) && file.stat.bytes <= kTimedEntryBytesMax) {
     CW_ASSIGN_OR_RETURN(finding.compile_time,
                         ReadCompileTime(opened, file.stat.bytes, buffer.Make(kPieceBytes)));
