@@ -68,6 +68,10 @@ bench-world: setup ## memory and rounds of the operator over a made-up cluster; 
 bench-scale: images ## the operator at 5,000 nodes, 20 warmups, 10,000 pods; ARGS=--help
 	@tools/stage bench-scale $(ARGS)
 
+.PHONY: gpu-check
+gpu-check: build ## on a machine with an NVIDIA GPU: probe and warm starts; exit code 2 without a GPU
+	@tools/stage gpu-check $(ARGS)
+
 .PHONY: interop
 interop: setup ## bundles against the real skopeo, oras, crane, containerd and cosign
 	@tools/stage interop

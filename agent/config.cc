@@ -47,9 +47,9 @@ Setter Hosts(std::vector<std::string>& to) {
       }
       begin = comma + 1;
     }
-    return to.size() <= kHostsMax
-               ? absl::OkStatus()
-               : absl::InvalidArgumentError(fmt::format("at most {} hosts are allowed", kHostsMax));
+    return to.size() <= kHostsMax ? absl::OkStatus()
+                                  : absl::InvalidArgumentError(
+                                        fmt::format("at most {} entries are allowed", kHostsMax));
   };
 }
 
@@ -101,6 +101,18 @@ Setter NodeFacts(Config& config) {
   return [&config](const GivenValue& given) {
     config.node_facts_must_exist = given.origin != settings::Origin::kFile;
     return AbsolutePath(config.node_facts)(given);
+  };
+}
+
+Setter DriverRoots(std::vector<std::string>& to) {
+  return [&to](const GivenValue& given) -> absl::Status {
+    CW_RETURN_IF_ERROR(Hosts(to)(given));
+    for (std::string& root : to) {
+      std::string path;
+      CW_RETURN_IF_ERROR(AbsolutePath(path)({.value = root, .origin = given.origin}));
+      root = std::move(path);
+    }
+    return absl::OkStatus();
   };
 }
 
@@ -180,6 +192,14 @@ std::vector<Setting> SettingsOf(Config& config) {
       {"--node-facts", "CACHEWARM_NODE_FACTS", "nodeFacts", "probed", NodeFacts(config),
        "file that declares GPU type and CPU class, used instead of probing driver and processor; "
        "if the path is set in the configuration file, nodes without the file are probed"},
+      {.flag = "--driver-roots",
+       .environment = "CACHEWARM_DRIVER_ROOTS",
+       .key = "driverRoots",
+       .fallback = "none",
+       .set = DriverRoots(config.driver_roots),
+       .help = "directories (DIR,...) into which a GPU driver is installed, searched for "
+               "libnvidia-ml.so.1 and libcuda.so.1 after the system's directories",
+       .is_list = true},
       {"--kubeconfig", "CACHEWARM_KUBECONFIG", "", "the pod's service account",
        settings::Text(config.kubeconfig),
        "kubeconfig file for the API server; exec plugins are not supported"},

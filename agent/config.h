@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/base/log.h"
@@ -25,7 +26,8 @@ struct Config {
   // then fails if the file does not exist. False if it was set in the configuration file, which all
   // nodes share: a node without the file is then probed.
   bool node_facts_must_exist = false;
-  std::string kubeconfig;  // empty: the service account of the agent's pod
+  std::vector<std::string> driver_roots;  // directories into which a GPU driver is installed
+  std::string kubeconfig;                 // empty: the service account of the agent's pod
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8080;
   int workers = 3;               // concurrent fetches and publications

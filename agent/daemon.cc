@@ -36,13 +36,17 @@ std::unique_ptr<Watcher> MakeWatcher(const Clock& clock, Log& log) {
 
 // Completes or discards the interrupted work of an earlier process, and retires trees that were
 // made for another GPU type or CPU class.
-absl::Status Recover(const fs::Dir& root, const fingerprint::NodeFacts& node, WallTime now,
-                     Log& log) {
+absl::Status Recover(const fs::Dir& root, const GpuObservation& node, WallTime now, Log& log) {
   CW_RETURN_IF_ERROR(SweepLeftovers(root));
   CW_RETURN_IF_ERROR(RepairJournal(root, now));
+  const std::string record = NodeRecord(
+      root, node.is_gpu_unknown ? std::string() : node.facts.gpu_type, node.facts.cpu_class);
+  if (record.empty()) {
+    return absl::OkStatus();
+  }
   CW_ASSIGN_OR_RETURN(
       const int retired,
-      RetireForeignTrees(root, fmt::format("{}\n{}\n", node.gpu_type, node.cpu_class),
+      RetireForeignTrees(root, record,
                          {.folders = caches::CacheTable::AllPresets().Directories(), .now = now}));
   if (retired > 0) {
     log.Warning("retired trees built for another GPU type or CPU class", {{"trees", retired}});
@@ -56,9 +60,13 @@ Daemon::Daemon(const Config& config, const DaemonDependencies& dependencies)
     : config_(config),
       dependencies_(dependencies),
       runtime_{dependencies.client, dependencies.clock, dependencies.random, dependencies.log},
-      own_(runtime_, config.node_name, [this](std::shared_ptr<const api::NodeCache> node_cache) {
-        OnNodeCache(std::move(node_cache));
-      }) {}
+      own_(runtime_, config.node_name,
+           [this](std::shared_ptr<const api::NodeCache> node_cache) {
+             OnNodeCache(std::move(node_cache));
+           }),
+      facts_(
+          dependencies.clock, dependencies.log, dependencies.probes,
+          [this](GpuObservation gpu) { OnFacts(std::move(gpu)); }, dependencies.facts_options) {}
 
 absl::Status Daemon::Run(std::stop_token stop) {
   CW_RETURN_IF_ERROR(dependencies_.registry.status());
@@ -69,8 +77,11 @@ absl::Status Daemon::Run(std::stop_token stop) {
                                            {"store", config_.store.url},
                                            {"version", dependencies_.version},
                                            {"port", static_cast<int64_t>(server->port())}});
-  if (const auto node = AwaitFacts(stop); node.has_value()) {
-    RunOnNode(*node, stop);
+  {
+    const std::jthread probing([this, stop] { facts_.Run(stop); });
+    if (AwaitFacts(stop)) {
+      RunOnNode(stop);
+    }
   }
   server->Stop();
   dependencies_.log.Info("agent stopped");
@@ -98,39 +109,79 @@ absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {
                            {{"/metrics", metrics}, {"/healthz", healthy}, {"/readyz", ready}});
 }
 
-std::optional<fingerprint::NodeFacts> Daemon::AwaitFacts(std::stop_token stop) {
-  std::string last_message;
-  while (!stop.stop_requested()) {
-    absl::StatusOr<fingerprint::NodeFacts> facts = dependencies_.probe();
-    if (facts.ok()) {
-      dependencies_.log.Info("node probed", {{"gpuType", facts->gpu_type},
-                                             {"cpuClass", facts->cpu_class},
-                                             {"devices", facts->device_count},
-                                             {"driverVersion", facts->driver_version}});
-      return *std::move(facts);
+bool Daemon::AwaitFacts(std::stop_token stop) {
+  const MonoTime end = dependencies_.clock.Monotonic() + dependencies_.facts_options.first;
+  {
+    std::unique_lock lock(mutex_);
+    while (!gpu_.has_value() && !stop.stop_requested() && dependencies_.clock.Monotonic() < end) {
+      dependencies_.clock.WaitUntil(lock, gpu_known_, end, stop);
     }
-    if (Message(facts.status()) != last_message) {
-      last_message = Message(facts.status());
-      dependencies_.log.Error("cannot probe the node", {{"err", last_message}});
-    }
-    SleepFor(dependencies_.clock, kRetryInterval, stop);
   }
-  return std::nullopt;
+  while (!stop.stop_requested()) {
+    absl::StatusOr<fingerprint::NodeFacts> facts = dependencies_.probes.without_gpu();
+    std::unique_lock lock(mutex_);
+    if (!gpu_.has_value() && facts.ok()) {
+      // The driver is slow or hangs. Prepare directories meanwhile, without a GPU type.
+      gpu_ = GpuObservation{.facts = *facts, .is_gpu_unknown = facts->gpu_type.empty()};
+    }
+    if (gpu_.has_value()) {
+      return true;
+    }
+    dependencies_.clock.WaitUntil(lock, gpu_known_,
+                                  dependencies_.clock.Monotonic() + kRetryInterval, stop);
+  }
+  return false;
 }
 
-void Daemon::RunOnNode(const fingerprint::NodeFacts& node, std::stop_token stop) {
+void Daemon::OnFacts(GpuObservation gpu) {
+  std::stop_source outdated;
+  bool is_outdated = false;
+  {
+    std::lock_guard lock(mutex_);
+    const bool changed = gpu_.has_value() &&
+                         (gpu_->facts != gpu.facts || gpu_->is_gpu_unknown != gpu.is_gpu_unknown);
+    if (changed && on_node_.has_value()) {
+      outdated = *on_node_;
+      is_outdated = true;
+    } else if (loop_ != nullptr) {
+      loop_->SetGpu(gpu);
+    }
+    gpu_ = std::move(gpu);
+  }
+  gpu_known_.notify_all();
+  if (is_outdated) {
+    outdated.request_stop();
+  }
+}
+
+void Daemon::RunOnNode(std::stop_token stop) {
   StatusWriter writer(runtime_, {.node_name = config_.node_name});
   // The writer gets `stop` too, so that it ends together with the loop and not after it.
   const std::jthread writing([&] { writer.Run(stop); });
-  if (const std::optional<LockedRoot> root = AwaitRoot(node, writer, stop); root.has_value()) {
-    RunLoop(root->dir, node, writer, stop);
+  while (!stop.stop_requested()) {
+    // Stopped by `stop`, and when the facts change: the root is then opened again, which retires
+    // the trees of the earlier GPU type, and a new loop starts.
+    std::stop_source on_node;
+    const std::stop_callback forward(stop, [&on_node] { on_node.request_stop(); });
+    GpuObservation gpu;
+    {
+      std::lock_guard lock(mutex_);
+      on_node_ = on_node;
+      gpu = *gpu_;
+    }
+    if (const std::optional<LockedRoot> root = AwaitRoot(gpu, writer, on_node.get_token(), stop);
+        root.has_value()) {
+      RunLoop(root->dir, gpu, writer, on_node.get_token(), stop);
+    }
+    std::lock_guard lock(mutex_);
+    on_node_.reset();
   }
   if (watching_.joinable()) {
     watching_.join();
   }
 }
 
-absl::StatusOr<Daemon::LockedRoot> Daemon::AcquireRoot(const fingerprint::NodeFacts& node,
+absl::StatusOr<Daemon::LockedRoot> Daemon::AcquireRoot(const GpuObservation& node,
                                                        std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(fs::Dir root, OpenRoot(config_.root));
   const auto lock = [&](Duration timeout) {
@@ -146,8 +197,9 @@ absl::StatusOr<Daemon::LockedRoot> Daemon::AcquireRoot(const fingerprint::NodeFa
   return LockedRoot{.dir = std::move(root), .lock = *std::move(held)};
 }
 
-std::optional<Daemon::LockedRoot> Daemon::AwaitRoot(const fingerprint::NodeFacts& node,
-                                                    StatusWriter& writer, std::stop_token stop) {
+std::optional<Daemon::LockedRoot> Daemon::AwaitRoot(const GpuObservation& node,
+                                                    StatusWriter& writer, std::stop_token stop,
+                                                    std::stop_token daemon_stop) {
   std::string last_message;
   while (true) {
     absl::StatusOr<LockedRoot> root = AcquireRoot(node, stop);
@@ -162,13 +214,13 @@ std::optional<Daemon::LockedRoot> Daemon::AwaitRoot(const fingerprint::NodeFacts
       dependencies_.log.Error("root directory unusable", {{"err", last_message}});
     }
     // Start the watch now: it provides the uid of the NodeCache that the status is written to.
-    StartWatch(stop);
+    StartWatch(daemon_stop);
     ReportUnusable(node, last_message, writer);
     SleepFor(dependencies_.clock, kRetryInterval, stop);
   }
 }
 
-void Daemon::ReportUnusable(const fingerprint::NodeFacts& node, const std::string& why,
+void Daemon::ReportUnusable(const GpuObservation& node, const std::string& why,
                             StatusWriter& writer) {
   api::NodeCacheStatus status;
   status.node = NodeStatusOf(node, dependencies_.version);
@@ -181,8 +233,8 @@ void Daemon::ReportUnusable(const fingerprint::NodeFacts& node, const std::strin
   writer.Set(target, std::move(status));
 }
 
-void Daemon::RunLoop(const fs::Dir& root, const fingerprint::NodeFacts& node, StatusWriter& writer,
-                     std::stop_token stop) {
+void Daemon::RunLoop(const fs::Dir& root, const GpuObservation& node, StatusWriter& writer,
+                     std::stop_token stop, std::stop_token daemon_stop) {
   const std::unique_ptr<Watcher> watcher = MakeWatcher(dependencies_.clock, dependencies_.log);
   Workers workers(config_.workers, kJobsMax);
   Loop* running = nullptr;
@@ -194,12 +246,12 @@ void Daemon::RunLoop(const fs::Dir& root, const fingerprint::NodeFacts& node, St
                         .random = dependencies_.random,
                         .log = dependencies_.log,
                         .metrics = dependencies_.metrics,
-                        .node = node,
+                        .node = node.facts,
                         .transfer_threads = config_.transfer_threads,
                         .keys = config_.keys,
                         .limits = config_.limits,
                         .wake = [&running] { running->Wake(); }};
-  Loop loop(context,
+  Loop loop(context, node,
             {.limit_bytes = config_.byte_limit,
              .version = dependencies_.version,
              .scrub = Duration(config_.scrub_seconds * 1000)},
@@ -215,8 +267,11 @@ void Daemon::RunLoop(const fs::Dir& root, const fingerprint::NodeFacts& node, St
     std::lock_guard lock(mutex_);
     loop_ = &loop;
     loop.SetDesired(latest_);
+    if (gpu_->facts == node.facts) {
+      loop.SetGpu(*gpu_);  // the last query may have failed since the caller read `gpu_`
+    }
   }
-  StartWatch(stop);
+  StartWatch(daemon_stop);
   loop.Run(stop);
   std::lock_guard lock(mutex_);
   loop_ = nullptr;
@@ -229,10 +284,18 @@ void Daemon::StartWatch(std::stop_token stop) {
 }
 
 void Daemon::OnNodeCache(std::shared_ptr<const api::NodeCache> node_cache) {
-  std::lock_guard lock(mutex_);
-  latest_ = std::move(node_cache);
-  if (loop_ != nullptr) {
-    loop_->SetDesired(latest_);
+  bool is_offer_changed = false;
+  {
+    std::lock_guard lock(mutex_);
+    is_offer_changed = latest_ != nullptr && node_cache != nullptr &&
+                       latest_->spec.node.devices != node_cache->spec.node.devices;
+    latest_ = std::move(node_cache);
+    if (loop_ != nullptr) {
+      loop_->SetDesired(latest_);
+    }
+  }
+  if (is_offer_changed) {
+    facts_.Wake();
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "agent/config.h"
+#include "agent/facts_watcher.h"
 #include "agent/loop.h"
 #include "agent/metrics.h"
 #include "agent/watch/own_node_cache.h"
@@ -28,15 +30,15 @@ struct DaemonDependencies {
   Log& log;
   metrics::Registry& registry;
   Metrics& metrics;
-  // Probes GPU and CPU of the node. Errors: for example UNAVAILABLE while the driver does not
-  // respond. The daemon retries after every error.
-  std::function<absl::StatusOr<fingerprint::NodeFacts>()> probe;
+  NodeProbes probes;
   std::string version;
+  FactsWatcherOptions facts_options;
 };
 
 // Creates and runs the parts of the agent. Startup order: server, node facts, status writer, root
-// directory, loop (its first iteration repairs the links), watch. The server stops last. Run() can
-// be called only once.
+// directory, loop (its first iteration repairs the links), watch. The server stops last. When the
+// node's facts change (a driver was installed or replaced), root directory and loop start again.
+// Run() can be called only once.
 class Daemon {
  public:
   Daemon(const Config& config, const DaemonDependencies& dependencies);
@@ -51,21 +53,23 @@ class Daemon {
 
  private:
   absl::StatusOr<std::unique_ptr<http::Server>> Serve();
-  std::optional<fingerprint::NodeFacts> AwaitFacts(std::stop_token stop);
-  void RunOnNode(const fingerprint::NodeFacts& node, std::stop_token stop);
+  // Waits until facts are known. If the GPU driver does not answer in time, sets the facts without
+  // a GPU type. Returns false on `stop`.
+  bool AwaitFacts(std::stop_token stop);
+  void OnFacts(GpuObservation gpu);
+  void RunOnNode(std::stop_token stop);
   struct LockedRoot {
     fs::Dir dir;
     fs::Fd lock;
   };
-  absl::StatusOr<LockedRoot> AcquireRoot(const fingerprint::NodeFacts& node, std::stop_token stop);
+  absl::StatusOr<LockedRoot> AcquireRoot(const GpuObservation& node, std::stop_token stop);
   // Waits for a usable root directory; until then the NodeCache status reports why the directory is
-  // unusable.
-  std::optional<LockedRoot> AwaitRoot(const fingerprint::NodeFacts& node, StatusWriter& writer,
-                                      std::stop_token stop);
-  void ReportUnusable(const fingerprint::NodeFacts& node, const std::string& why,
-                      StatusWriter& writer);
-  void RunLoop(const fs::Dir& root, const fingerprint::NodeFacts& node, StatusWriter& writer,
-               std::stop_token stop);
+  // unusable. `stop` ends the work with these facts, `daemon_stop` the daemon.
+  std::optional<LockedRoot> AwaitRoot(const GpuObservation& node, StatusWriter& writer,
+                                      std::stop_token stop, std::stop_token daemon_stop);
+  void ReportUnusable(const GpuObservation& node, const std::string& why, StatusWriter& writer);
+  void RunLoop(const fs::Dir& root, const GpuObservation& node, StatusWriter& writer,
+               std::stop_token stop, std::stop_token daemon_stop);
   void StartWatch(std::stop_token stop);
   void OnNodeCache(std::shared_ptr<const api::NodeCache> node_cache);
   // Returns the result of /healthz: an error if only a restart of the agent can help.
@@ -75,12 +79,16 @@ class Daemon {
   DaemonDependencies dependencies_;
   kube::Runtime runtime_;
   OwnNodeCache own_;
+  FactsWatcher facts_;
   std::atomic<uint16_t> port_{0};
   std::atomic<bool> is_ready_{false};
 
   mutable std::mutex mutex_;
   std::shared_ptr<const api::NodeCache> latest_;
   Loop* loop_ = nullptr;  // null unless RunLoop() runs
+  std::optional<GpuObservation> gpu_;
+  std::condition_variable_any gpu_known_;
+  std::optional<std::stop_source> on_node_;  // ends the work with the facts in `gpu_`
   std::jthread watching_;
 };
 

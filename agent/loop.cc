@@ -32,19 +32,20 @@ Overloaded(Ts...) -> Overloaded<Ts...>;
 
 }  // namespace
 
-api::NodeStatus NodeStatusOf(const fingerprint::NodeFacts& node, const std::string& version) {
-  return {.gpu_type = node.gpu_type,
-          .cpu_class = node.cpu_class,
-          .devices = node.device_count,
-          .driver = node.driver_version,
+api::NodeStatus NodeStatusOf(const GpuObservation& node, const std::string& version) {
+  return {.gpu_type = ReportedGpuType(node),
+          .cpu_class = node.facts.cpu_class,
+          .devices = node.facts.device_count,
+          .driver = node.facts.driver_version,
           .agent_version = version,
           .extends_bundles = true};
 }
 
-Loop::Loop(const Context& context, LoopOptions options, Report report)
+Loop::Loop(const Context& context, GpuObservation gpu, LoopOptions options, Report report)
     : context_(context),
       options_(std::move(options)),
       report_(std::move(report)),
+      gpu_(std::move(gpu)),
       watched_(context),
       truncated_files_(context),
       fetches_(context),
@@ -67,6 +68,14 @@ void Loop::SetDesired(std::shared_ptr<const api::NodeCache> node_cache) {
   Wake();
 }
 
+void Loop::SetGpu(GpuObservation gpu) {
+  {
+    std::lock_guard lock(mutex_);
+    next_gpu_ = std::move(gpu);
+  }
+  Wake();
+}
+
 void Loop::Wake() {
   {
     std::lock_guard lock(mutex_);
@@ -78,6 +87,9 @@ void Loop::Wake() {
 std::shared_ptr<const api::NodeCache> Loop::TakeDesired() {
   std::lock_guard lock(mutex_);
   awake_ = false;
+  if (next_gpu_.has_value()) {
+    gpu_ = *std::exchange(next_gpu_, std::nullopt);
+  }
   return desired_;
 }
 
@@ -88,6 +100,7 @@ void Loop::RunIteration() {
   const api::NodeCacheSpec& desired = node_cache == nullptr ? nothing : node_cache->spec;
   if (node_cache != nullptr && !has_adopted_) {
     starts_.Adopt(node_cache->status.starts);
+    conditions_ = node_cache->status.conditions;
     has_adopted_ = true;
   }
   const absl::Status reconciled = Reconcile(desired, node_cache != nullptr);
@@ -97,8 +110,11 @@ void Loop::RunIteration() {
   // Do not poll while the spec is unknown: it seems to request nothing then, so results that the
   // operator has not read would be dropped.
   if (node_cache != nullptr) {
-    captures_.Poll(Orders(desired));
+    if (!gpu_.is_gpu_unknown) {
+      captures_.Poll(Orders(desired));
+    }
     starts_.Poll(desired.starts);
+    UpdateConditions(desired.node);
   }
   Publish(node_cache == nullptr ? std::string() : node_cache->uid, desired);
   const MonoTime end = context_.clock.Monotonic();
@@ -195,7 +211,10 @@ bool Loop::Execute(const Step& step) {
                    return fs::RemoveTree(context_.root, StagingPath(discard.staging)).ok();
                  },
                  [&](const Fetch& fetch) {
-                   fetches_.Start(fetch, tables_.Of(fetch.mount.uid), Disk(), history_);
+                   // No bundle can be checked against an unknown GPU.
+                   if (!gpu_.is_gpu_unknown) {
+                     fetches_.Start(fetch, tables_.Of(fetch.mount.uid), Disk(), history_);
+                   }
                    return false;
                  }},
       step);
@@ -281,6 +300,22 @@ DiskLimits Loop::Disk() const {
           .free_bytes = root_status_.free_bytes};
 }
 
+void Loop::UpdateConditions(const api::NodeOffer& offer) {
+  const std::vector<api::Condition> before =
+      std::exchange(conditions_, GpuConditions(conditions_, gpu_, offer, context_.clock.Now()));
+  for (const api::Condition& condition : conditions_) {
+    const api::Condition* known = api::FindCondition(before, condition.type);
+    if (known == nullptr || known->status != condition.status) {
+      const bool holds = condition.status == "True";
+      context_.log.Write(holds ? LogLevel::kWarning : LogLevel::kInfo, "node condition changed",
+                         {{"kind", condition.type},
+                          {"result", condition.status},
+                          {"reason", condition.reason},
+                          {"note", condition.message}});
+    }
+  }
+}
+
 void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired) {
   int64_t warm = 0;
   int64_t cold = 0;
@@ -291,8 +326,9 @@ void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired)
   context_.metrics.cold_generations.Set({}, static_cast<double>(cold));
   context_.metrics.watched_directories.Set({}, context_.watcher.directories());
   api::NodeCacheStatus status;
-  status.node = NodeStatusOf(context_.node, options_.version);
+  status.node = NodeStatusOf(gpu_, options_.version);
   status.node.root = root_status_;
+  status.conditions = conditions_;
   status.warmups = ReportWarmups({.desired = desired,
                                   .inventory = inventory_,
                                   .history = history_,

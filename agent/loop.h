@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -19,6 +20,7 @@
 #include "agent/steps/starts.h"
 #include "agent/steps/tables.h"
 #include "agent/steps/watched_trees.h"
+#include "agent/sync/gpu_conditions.h"
 #include "agent/sync/plan.h"
 #include "lib/api/node_cache.h"
 
@@ -39,7 +41,7 @@ struct LoopOptions {
   Duration scrub{3'600'000};  // time between two scrubs of an active tree; zero: never
 };
 
-api::NodeStatus NodeStatusOf(const fingerprint::NodeFacts& node, const std::string& version);
+api::NodeStatus NodeStatusOf(const GpuObservation& node, const std::string& version);
 
 // The sync loop of the agent. RunIteration() scans the disk, plans, executes the quick steps,
 // starts the long ones, polls the captures and the observed pod starts, and reports the status.
@@ -51,13 +53,16 @@ class Loop {
   using Report = std::function<void(std::string target, api::NodeCacheStatus status)>;
 
   // `context` must outlive the loop.
-  Loop(const Context& context, LoopOptions options, Report report);
+  Loop(const Context& context, GpuObservation gpu, LoopOptions options, Report report);
   // Stops the worker threads of `context` first: their jobs use members of the loop.
   ~Loop();
 
   // Sets the desired state. Null means that the spec is not known yet or that the NodeCache was
   // deleted; existing directories are then kept.
   void SetDesired(std::shared_ptr<const api::NodeCache> node_cache);
+  // Sets what the next iterations report about the GPUs. The facts in `gpu` must equal those in the
+  // context: other facts need a new loop.
+  void SetGpu(GpuObservation gpu);
   void Wake();
 
   void RunIteration();
@@ -82,6 +87,8 @@ class Loop {
   void UpdateHistory(const api::NodeCacheSpec& desired, bool is_known);
   void PruneHistory(const api::NodeCacheSpec& desired);
   void MeasureRoot(bool force);
+  // Updates the conditions, and logs each one whose status changed.
+  void UpdateConditions(const api::NodeOffer& offer);
   void Publish(const std::string& target, const api::NodeCacheSpec& desired);
   DiskLimits Disk() const;
   MonoTime NextIteration() const;
@@ -93,10 +100,13 @@ class Loop {
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::shared_ptr<const api::NodeCache> desired_;
+  std::optional<GpuObservation> next_gpu_;
   bool awake_ = false;
   std::atomic<MonoTime> last_iteration_{MonoTime{}};
   std::atomic<bool> is_root_gone_ = false;
 
+  GpuObservation gpu_;
+  std::vector<api::Condition> conditions_;
   Tables tables_;
   WatchedTrees watched_;
   TruncatedFiles truncated_files_;

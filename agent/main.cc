@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 
 #include "agent/daemon.h"
 #include "lib/base/json_log.h"
@@ -13,18 +15,40 @@
 #include "lib/gpu/probe.h"
 #include "lib/kube/client/config.h"
 #include "lib/kube/client/http_client.h"
+#include "lib/probe/driver_state.h"
+#include "lib/probe/isolated_probe.h"
 #include "lib/probe/node_probe.h"
 #include "lib/process/process.h"
 
 namespace cachewarm::agent {
 namespace {
 
-absl::StatusOr<fingerprint::NodeFacts> Probe(const Config& config) {
-  probe::NodeProbeOptions options{.facts_file = config.node_facts};
+// The driver of a GPU without persistence mode may take 10 seconds to start.
+constexpr std::chrono::seconds kProbeDeadline(30);
+
+probe::NodeProbeOptions ProbeOptions(const Config& config) {
+  probe::NodeProbeOptions options{.facts_file = config.node_facts, .describes_node = true};
   if (!config.node_facts_must_exist && ::access(config.node_facts.c_str(), F_OK) != 0) {
     options.facts_file.clear();
   }
-  return probe::ProbeNode(options, *gpu::MakeCudaProbe());
+  return options;
+}
+
+absl::StatusOr<fingerprint::NodeFacts> Probe(const Config& config) {
+  return probe::ProbeNode(ProbeOptions(config), *gpu::MakeProbe(config.driver_roots));
+}
+
+NodeProbes MakeProbes(const Config& config) {
+  const auto isolated =
+      std::make_shared<probe::IsolatedProbe>([&config] { return Probe(config); }, kProbeDeadline);
+  return {.all = [isolated](std::stop_token stop) { return isolated->Run(std::move(stop)); },
+          .without_gpu = [&config] { return probe::ProbeNodeWithoutGpu(ProbeOptions(config)); },
+          .driver_state =
+              [&config] {
+                return probe::DriverState(
+                    "",
+                    gpu::DriverLibraryPaths(std::string(gpu::kNvmlLibrary), config.driver_roots));
+              }};
 }
 
 int PrintNodeFacts(const Config& config) {
@@ -96,7 +120,7 @@ int RunDaemon(const Config& config, const sigset_t& signals) {
                          .log = *log,
                          .registry = *registry,
                          .metrics = metrics,
-                         .probe = [&config] { return Probe(config); },
+                         .probes = MakeProbes(config),
                          .version = CACHEWARM_VERSION});
   const absl::Status ended = process::RunUntilSignal(
       signals, *log, [&daemon](std::stop_token stop) { return daemon.Run(stop); });

@@ -2,18 +2,22 @@
 #include "cli/facts.h"
 
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/capture/bundle_parts.h"
 #include "lib/gpu/probe.h"
+#include "lib/probe/isolated_probe.h"
 #include "lib/probe/node_probe.h"
 
 namespace cachewarm::cli {
 namespace {
 
 constexpr int kDevicesMax = 1024;
+// The driver of a GPU without persistence mode may take 10 seconds to start.
+constexpr std::chrono::seconds kProbeDeadline(30);
 
 absl::StatusOr<int> DevicesOf(const Arguments& arguments, const fingerprint::NodeFacts& facts) {
   const std::string text = arguments.Value("devices");
@@ -49,8 +53,10 @@ std::span<const Option> MachineOptionList() {
 
 absl::StatusOr<Machine> FindMachine(const Arguments& arguments, EngineVersions engines) {
   Machine machine{.engines = std::move(engines)};
-  CW_ASSIGN_OR_RETURN(machine.facts, probe::ProbeNode({.facts_file = arguments.Value("node-facts")},
-                                                      *gpu::MakeCudaProbe()));
+  const probe::NodeProbeOptions options{.facts_file = arguments.Value("node-facts")};
+  probe::IsolatedProbe isolated([&options] { return probe::ProbeNode(options, *gpu::MakeProbe()); },
+                                kProbeDeadline);
+  CW_ASSIGN_OR_RETURN(machine.facts, isolated.Run());
   machine.factors = {.gpu_type = machine.facts.gpu_type,
                      .cpu_class = machine.facts.cpu_class,
                      .image = arguments.Value("image", ImageOf(machine.engines)),

@@ -86,8 +86,8 @@ settings::Table TableOf(Config& config) {
           .purpose = kPurpose,
           .settings = SettingsOf(config),
           .requests = {},
-          .foreign_keys = {"store", "registry", "byteLimit", "nodeFacts", "agentWorkers",
-                           "transfer", "signature", "scrub", "limits"}};
+          .foreign_keys = {"store", "registry", "byteLimit", "nodeFacts", "driverRoots",
+                           "agentWorkers", "transfer", "signature", "scrub", "limits"}};
 }
 
 absl::StatusOr<CommandLine> ParseConfig(const settings::Sources& sources) {

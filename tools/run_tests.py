@@ -162,9 +162,9 @@ def unit(stages):
     must(stages, "building the tests (ASan, UBSan)", "tools/stage", "build-dev")
     ctest(stages, "unit, golden, contract and simulation tests",
           env={"CACHEWARM_REGISTRY_BIN": str(REGISTRY)})
-    pytest(stages, "tests of chart, manifests, bench, rules, tools and package",
+    pytest(stages, "tests of chart, manifests, bench, GPU check, rules, tools and package",
            "tests/charts",
-           "tests/bench", "tests/tidy", "tests/tools", "tests/mutate", "tests/python")
+           "tests/bench", "tests/gpu", "tests/tidy", "tests/tools", "tests/mutate", "tests/python")
     pytest(stages, "tests of the chaos run's judge", "tests/e2e/chaos", "-m", "not slow")
 
 

@@ -32,6 +32,16 @@ absl::Status Retire(const fs::Dir& root, const std::string& id) {
 
 }  // namespace
 
+std::string NodeRecord(const fs::Dir& root, const std::string& gpu_type,
+                       const std::string& cpu_class) {
+  std::string type = gpu_type;
+  if (type.empty()) {
+    const absl::StatusOr<std::string> known = fs::ReadFile(root, kNodeRecord, kNodeBytesMax);
+    type = known.ok() ? known->substr(0, known->find('\n')) : std::string();
+  }
+  return type.empty() ? std::string() : fmt::format("{}\n{}\n", type, cpu_class);
+}
+
 absl::StatusOr<int> RetireForeignTrees(const fs::Dir& root, const std::string& node,
                                        const PrepareOptions& options) {
   const absl::StatusOr<std::string> known = fs::ReadFile(root, kNodeRecord, kNodeBytesMax);

@@ -19,4 +19,10 @@ namespace cachewarm::agent {
 absl::StatusOr<int> RetireForeignTrees(const fs::Dir& root, const std::string& node,
                                        const PrepareOptions& options);
 
+// Returns the text that identifies a node with this GPU type and CPU class. An empty `gpu_type` is
+// unknown, because the driver does not answer: the type that the root was last used with is assumed
+// then. Returns "" if that is unknown too; the caller then does not retire.
+std::string NodeRecord(const fs::Dir& root, const std::string& gpu_type,
+                       const std::string& cpu_class);
+
 }  // namespace cachewarm::agent

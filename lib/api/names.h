@@ -43,6 +43,12 @@ inline constexpr std::string_view kWarmingTaints[] = {
     "cachewarm.io/warming", "startup-taint.cluster-autoscaler.kubernetes.io/cachewarm"};
 // Condition of a Node: whether it is warm. node-readiness-controller reads it.
 inline constexpr std::string_view kNodeCondition = "cachewarm.io/Warm";
+
+// Condition types of a NodeCache. A type is listed from the first time that it is True.
+inline constexpr std::string_view kGpuNotVisible = "GPUNotVisible";
+inline constexpr std::string_view kGpuProbeFailed = "GPUProbeFailed";
+inline constexpr std::string_view kGpuKindsMixed = "GPUKindsMixed";
+inline constexpr std::string_view kGpuLabelsDiffer = "GPULabelsDiffer";
 // Annotation of a workload: "true" creates a CacheWarmup for it, "false" prevents that. Other
 // annotations (annotations.h) set the spec of that CacheWarmup. Also a label of a Namespace: "true"
 // creates a CacheWarmup for every workload that requests an accelerator.

@@ -90,7 +90,29 @@ struct StartWindow {
   friend bool operator==(const StartWindow&, const StartWindow&) = default;
 };
 
+// Devices of one extended resource that kubelet offers (status.allocatable of the Node).
+struct OfferedDevices {
+  std::string resource;  // "nvidia.com/gpu"
+  int count = 0;
+  friend bool operator==(const OfferedDevices&, const OfferedDevices&) = default;
+};
+
+struct NodeLabel {
+  std::string name;
+  std::string value;
+  friend bool operator==(const NodeLabel&, const NodeLabel&) = default;
+};
+
+// The accelerators of the node according to its Node object. The agent, which may not read the
+// Node, compares them with its driver. The operator's manager of the NodeCache owns it.
+struct NodeOffer {
+  std::vector<OfferedDevices> devices;  // sorted by resource, at most 16
+  std::vector<NodeLabel> labels;        // of GPU feature discovery; sorted by name, at most 16
+  friend bool operator==(const NodeOffer&, const NodeOffer&) = default;
+};
+
 struct NodeCacheSpec {
+  NodeOffer node;
   std::vector<WantedWarmup> warmups;     // sorted by uid, at most 64
   std::vector<CaptureRequest> captures;  // sorted by id, at most 16
   std::vector<StartWindow> starts;       // sorted by podUID, at most 64
@@ -108,7 +130,7 @@ struct RootStatus {
 };
 
 struct NodeStatus {
-  std::string gpu_type;
+  std::string gpu_type;  // empty: not known yet, or not one type (see the conditions)
   std::string cpu_class;
   int devices = 0;
   std::string driver;  // version of the GPU driver; empty on a node without GPU
@@ -176,6 +198,7 @@ struct StartEvidence {
 
 struct NodeCacheStatus {
   NodeStatus node;
+  std::vector<Condition> conditions;  // types: api::kGpu... in names.h
   WallTime heartbeat{};
   std::vector<NodeWarmup> warmups;      // sorted by uid
   std::vector<CaptureStatus> captures;  // sorted by id

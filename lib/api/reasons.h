@@ -79,6 +79,16 @@ inline constexpr std::string_view kDiskFailed = "DiskFailed";  // any other disk
 inline constexpr std::string_view kRootUnusable = "RootUnusable";
 inline constexpr std::string_view kTruncatedFile = "TruncatedFile";  // left by a killed compiler
 
+// NodeCache conditions
+inline constexpr std::string_view kDriverNotVisible = "DriverNotVisible";
+inline constexpr std::string_view kDevicesVisible = "DevicesVisible";
+inline constexpr std::string_view kDriverNotAnswering = "DriverNotAnswering";
+inline constexpr std::string_view kDriverAnswered = "DriverAnswered";
+inline constexpr std::string_view kKindsDiffer = "KindsDiffer";
+inline constexpr std::string_view kKindsEqual = "KindsEqual";
+inline constexpr std::string_view kLabelsDiffer = "LabelsDiffer";
+inline constexpr std::string_view kLabelsAgree = "LabelsAgree";
+
 // Condition cachewarm.io/Warm of a Node, and reasons for removing its startup taint
 // (cachewarm_startup_taints_removed_total)
 inline constexpr std::string_view kNodeWarm = "Warm";

@@ -14,6 +14,7 @@ constexpr std::string_view kWorkloadEvent = "workload, event";
 constexpr std::string_view kBuild = "CacheWarmup, status.builders and events";
 constexpr std::string_view kPodEvent = "Pod, event";
 constexpr std::string_view kBundle = "NodeCache, status.warmups[].bundles";
+constexpr std::string_view kNodeGpu = "NodeCache, status.conditions";
 constexpr std::string_view kNode = "Node, condition cachewarm.io/Warm; startup taint metric";
 constexpr std::string_view kRelease = "Pod, event and annotation cachewarm.io/released";
 
@@ -106,6 +107,19 @@ constexpr ReasonMeaning kReasons[] = {
     {reason::kRootUnusable, "agent metric cachewarm_agent_failures_total",
      "The root directory cannot be written."},
 
+    {reason::kDriverNotVisible, kNodeGpu,
+     "GPUNotVisible: kubelet offers GPUs that the agent's driver does not report."},
+    {reason::kDevicesVisible, kNodeGpu, "GPUNotVisible is False: the agent sees the node's GPUs."},
+    {reason::kDriverNotAnswering, kNodeGpu,
+     "GPUProbeFailed: the last query of the GPU driver failed or took too long."},
+    {reason::kDriverAnswered, kNodeGpu, "GPUProbeFailed is False: the driver answered."},
+    {reason::kKindsDiffer, kNodeGpu,
+     "GPUKindsMixed: the GPUs of the node differ in model, architecture or MIG profile."},
+    {reason::kKindsEqual, kNodeGpu, "GPUKindsMixed is False: the node has one kind of GPU."},
+    {reason::kLabelsDiffer, kNodeGpu,
+     "GPULabelsDiffer: a label of the Node and the driver name different GPUs."},
+    {reason::kLabelsAgree, kNodeGpu, "GPULabelsDiffer is False: labels and driver agree."},
+
     {reason::kNodeWarm, kNode, "The node has every bundle that its warmups need."},
     {reason::kNodeWarming, kNode, "The node is fetching bundles."},
     {reason::kNodeNoMatchingWarmup, kNode, "No warmup selects the node."},
@@ -174,6 +188,14 @@ constexpr NameMeaning kNames[] = {
      "The same taint, with the prefix that makes the cluster autoscaler ignore it."},
     {kNodeCondition, "condition type", "Node", "operator",
      "True when the node is warm; written if the operator's setting nodeCondition is true."},
+    {kGpuNotVisible, "condition type", "NodeCache", "agent",
+     "True if the node offers GPUs that the agent does not see; the node gets no bundle."},
+    {kGpuProbeFailed, "condition type", "NodeCache", "agent",
+     "True while the GPU driver does not answer; the last known GPU type stays in use."},
+    {kGpuKindsMixed, "condition type", "NodeCache", "agent",
+     "True if the node has several kinds of GPU; the node gets no bundle."},
+    {kGpuLabelsDiffer, "condition type", "NodeCache", "agent",
+     "True if labels of the Node and the driver name different GPUs; the driver is used."},
 };
 
 }  // namespace

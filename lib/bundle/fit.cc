@@ -2,9 +2,12 @@
 #include "lib/bundle/fit.h"
 
 #include <string>
+#include <vector>
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "lib/fingerprint/fit.h"
+#include "lib/fingerprint/gpu_code.h"
 
 namespace cachewarm::bundle {
 
@@ -22,6 +25,15 @@ absl::Status CheckFit(const Bundle& bundle, std::string_view gpu_type, std::stri
         "bundle {} was built for GPU type {} and CPU class {}, but this node is {} and {}",
         bundle.digest.Short(), facts.factors.gpu_type, facts.factors.cpu_class, gpu_type,
         cpu_class));
+  }
+  const std::vector<std::string>& code = bundle.config.facts.gpu_architectures;
+  if (!fingerprint::HasCodeFor(code, gpu_type)) {
+    return absl::InvalidArgumentError(
+        fmt::format("bundle {} names GPU type {} but has GPU code only for {}, and a node of that "
+                    "type runs code "
+                    "for {}; build the bundle again on such a node",
+                    bundle.digest.Short(), gpu_type, fmt::join(code, ", "),
+                    fmt::join(fingerprint::ArchitecturesOf(gpu_type), ", ")));
   }
   return absl::OkStatus();
 }

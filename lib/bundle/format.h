@@ -88,7 +88,8 @@ struct Facts {
   std::map<std::string, std::string> node;     // of the capturing node: driver, raw CPU flags, ...
   std::map<std::string, std::string> engines;  // version of each engine: "torch": "2.15.0"
   bool requires_cpu_class = false;             // holds CPU code: fits only nodes of its CPU class
-  std::vector<std::string> gpu_architectures;  // those of the GPU code, sorted; empty: no GPU code
+  std::vector<std::string>
+      gpu_architectures;             // "sm_90a", "compute_90", "gfx942", sorted; empty: no code
   int64_t compile_milliseconds = 0;  // total compile time recorded in the files; a hit saves this
 
   friend bool operator==(const Facts&, const Facts&) = default;

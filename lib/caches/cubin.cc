@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
 #include "fmt/format.h"
 #include "lib/caches/elf.h"
 #include "lib/caches/file_check.h"
@@ -14,7 +17,48 @@ constexpr uint16_t kCudaMachine = 190;  // EM_CUDA
 constexpr uint8_t kOldAbi = 51;
 constexpr uint8_t kNewAbi = 65;
 
+constexpr uint16_t kAmdMachine = 224;  // EM_AMDGPU
+constexpr uint32_t kAmdArchitectureMask = 0xFF;
+
+// EF_AMDGPU_MACH_AMDGCN_... of LLVM (User Guide for AMDGPU Backend, "ELF e_flags").
+constexpr std::pair<uint32_t, std::string_view> kAmdArchitectures[] = {
+    {0x2C, "gfx900"},  {0x2F, "gfx906"},  {0x30, "gfx908"},  {0x33, "gfx1010"}, {0x36, "gfx1030"},
+    {0x3F, "gfx90a"},  {0x40, "gfx940"},  {0x41, "gfx1100"}, {0x43, "gfx1150"}, {0x46, "gfx1101"},
+    {0x47, "gfx1102"}, {0x48, "gfx1200"}, {0x49, "gfx1250"}, {0x4B, "gfx941"},  {0x4C, "gfx942"},
+    {0x4E, "gfx1201"}, {0x4F, "gfx950"},
+};
+
 }  // namespace
+
+std::optional<std::string> HsacoArchitecture(std::string_view head) {
+  const std::optional<ElfHeader> elf = ParseElfHeader(head);
+  if (!elf.has_value() || elf->machine != kAmdMachine) {
+    return std::nullopt;
+  }
+  for (const auto& [flags, name] : kAmdArchitectures) {
+    if (flags == (elf->flags & kAmdArchitectureMask)) {
+      return std::string(name);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> PtxArchitecture(std::string_view head) {
+  constexpr std::string_view kTarget = "\n.target sm_";
+  const size_t at = head.find(kTarget);
+  if (at == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::string_view rest = head.substr(at + kTarget.size());
+  size_t length = std::min(rest.find_first_not_of("0123456789"), rest.size());
+  if (length < 2 || length > 4 || length == rest.size()) {
+    return std::nullopt;
+  }
+  length += rest[length] == 'a' || rest[length] == 'f' ? 1 : 0;
+  const bool ends = length == rest.size() || rest[length] == '\n' || rest[length] == ',' ||
+                    rest[length] == ' ' || rest[length] == '\r';
+  return ends ? std::optional(fmt::format("compute_{}", rest.substr(0, length))) : std::nullopt;
+}
 
 std::optional<std::string> CubinArchitecture(std::string_view head) {
   const std::optional<ElfHeader> elf = ParseElfHeader(head);

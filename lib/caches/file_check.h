@@ -27,6 +27,13 @@ absl::Status CheckWhole(const Placement& placement, std::string_view path, uint6
 // Reads the architecture ("sm_90", "sm_100a") from the first 64 bytes of a CUDA ELF image. Returns
 // nullopt for other files.
 std::optional<std::string> CubinArchitecture(std::string_view head);
+// Reads the architecture ("gfx942") from the first 64 bytes of an AMD code object (hsaco), an ELF
+// file. Returns nullopt for other files and for architectures that are not in the table.
+std::optional<std::string> HsacoArchitecture(std::string_view head);
+// Reads the architecture ("compute_90a") from the directive .target in the first kPtxHeadBytes of a
+// PTX file. Returns nullopt if it is missing or malformed.
+std::optional<std::string> PtxArchitecture(std::string_view head);
+inline constexpr size_t kPtxHeadBytes = 2048;
 
 // Compile times that an Inductor, AOTAutograd or vLLM entry stores about itself. Parallel compiles
 // are added up, so the sum may exceed the elapsed time. Tracing is not included.

@@ -92,6 +92,13 @@ absl::StatusOr<Finding> ReadFacts(const TreeFile& file, const fs::Fd& opened,
   CW_ASSIGN_OR_RETURN(const std::string head, ReadRange(opened, 0, kCubinHeadBytes));
   Finding finding{.architecture = caches::CubinArchitecture(head),
                   .versions = caches::VersionsInPath(file.placement, file.path)};
+  if (!finding.architecture.has_value()) {
+    finding.architecture = caches::HsacoArchitecture(head);
+  }
+  if (file.path.ends_with(".ptx")) {
+    CW_ASSIGN_OR_RETURN(const std::string text, ReadRange(opened, 0, caches::kPtxHeadBytes));
+    finding.architecture = caches::PtxArchitecture(text);
+  }
   const Scan scan{.compile_time = caches::StoresCompileTime(file.placement),
                   .host_code = caches::MayHoldHostCode(file.placement),
                   .versions = caches::MayHoldVersion(file.placement, file.path)};

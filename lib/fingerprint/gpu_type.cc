@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t kCleanMax = 63;
 constexpr size_t kTypeMax = 253;
-constexpr std::string_view kVendor = "nvidia";
 
 bool IsNameChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '+' || c == '-';
@@ -37,15 +36,19 @@ std::string Clean(std::string_view text) {
 }
 
 struct Parts {
+  std::string vendor;
   std::string name;
-  std::string sm;
+  std::string architecture;
   std::string mig;
 };
 
 Parts PartsOf(const GpuDevice& device) {
-  Parts parts{.name = Clean(device.name), .sm = {}, .mig = Clean(device.mig_profile)};
-  if (parts.name.starts_with(fmt::format("{}-", kVendor))) {
-    parts.name.erase(0, kVendor.size() + 1);
+  Parts parts{.vendor = Clean(device.vendor),
+              .name = Clean(device.name),
+              .architecture = Clean(device.architecture),
+              .mig = Clean(device.mig_profile)};
+  if (parts.name.starts_with(parts.vendor + "-")) {
+    parts.name.erase(0, parts.vendor.size() + 1);
   }
   // Remove the suffixes by which GPU feature discovery marks time slicing and single-strategy MIG
   // in the product label.
@@ -62,8 +65,10 @@ Parts PartsOf(const GpuDevice& device) {
   if (parts.name.empty()) {
     parts.name = "unknown";
   }
-  parts.sm = fmt::format("sm_{}{}", std::clamp(device.sm_major, 0, 999),
-                         std::clamp(device.sm_minor, 0, 9));
+  if (parts.architecture.empty()) {
+    parts.architecture = fmt::format("sm_{}{}", std::clamp(device.sm_major, 0, 999),
+                                     std::clamp(device.sm_minor, 0, 9));
+  }
   return parts;
 }
 
@@ -78,25 +83,28 @@ bool IsName(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), IsNameChar);
 }
 
-// True for one or several architectures: "sm_90", "sm_80+sm_90".
-bool IsSm(std::string_view text) {
-  constexpr std::string_view kPrefix = "sm_";
-  while (text.starts_with(kPrefix)) {
-    text.remove_prefix(kPrefix.size());
-    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    if (digits < 2 || digits > 4) {
-      return false;
-    }
-    text.remove_prefix(digits);
-    if (text.empty()) {
-      return true;
-    }
-    if (text.front() != '+') {
-      return false;
-    }
-    text.remove_prefix(1);
+// True for "sm_" and two to four digits, and for "gfx" and three to five lower-case hex digits.
+bool IsArchitecture(std::string_view text) {
+  const bool is_amd = text.starts_with("gfx");
+  if (!is_amd && !text.starts_with("sm_")) {
+    return false;
   }
-  return false;
+  text.remove_prefix(3);
+  const std::string_view allowed = is_amd ? "0123456789abcdef" : "0123456789";
+  const size_t least = is_amd ? 3 : 2;
+  return text.find_first_not_of(allowed) == std::string_view::npos && text.size() >= least &&
+         text.size() <= least + 2;
+}
+
+// True for one or several architectures: "sm_90", "sm_80+sm_90".
+bool AreArchitectures(std::string_view text) {
+  for (size_t plus = text.find('+'); plus != std::string_view::npos; plus = text.find('+')) {
+    if (!IsArchitecture(text.substr(0, plus))) {
+      return false;
+    }
+    text.remove_prefix(plus + 1);
+  }
+  return IsArchitecture(text);
 }
 
 }  // namespace
@@ -109,18 +117,21 @@ std::string GpuTypeOf(const std::vector<GpuDevice>& devices) {
   if (devices.empty()) {
     return std::string(kCpuOnly);
   }
+  std::set<std::string> vendors;
   std::set<std::string> names;
-  std::set<std::string> sms;
+  std::set<std::string> architectures;
   std::set<std::string> migs;
   for (const GpuDevice& device : devices) {
     Parts parts = PartsOf(device);
+    vendors.insert(std::move(parts.vendor));
     names.insert(std::move(parts.name));
-    sms.insert(std::move(parts.sm));
+    architectures.insert(std::move(parts.architecture));
     if (!parts.mig.empty()) {
       migs.insert(std::move(parts.mig));
     }
   }
-  std::string type = fmt::format("{}/{}/{}", kVendor, Join(names, 120), Join(sms, 40));
+  std::string type =
+      fmt::format("{}/{}/{}", Join(vendors, 20), Join(names, 120), Join(architectures, 40));
   if (!migs.empty()) {
     type += fmt::format("/mig-{}", Join(migs, 60));
   }
@@ -141,7 +152,7 @@ bool IsGpuType(std::string_view text) {
     rest.remove_prefix(slash + 1);
   }
   const bool shape = text.size() <= kTypeMax && (parts.size() == 3 || parts.size() == 4);
-  return shape && IsName(parts[0]) && IsName(parts[1]) && IsSm(parts[2]) &&
+  return shape && IsName(parts[0]) && IsName(parts[1]) && AreArchitectures(parts[2]) &&
          (parts.size() == 3 || (parts[3].starts_with("mig-") && IsName(parts[3].substr(4))));
 }
 

@@ -12,7 +12,9 @@ struct GpuDevice {
   std::string name;  // NVML product name, "NVIDIA H100 80GB HBM3"
   int sm_major = 0;  // compute capability: 9 and 0 mean 9.0
   int sm_minor = 0;
-  std::string mig_profile;  // "1g.10gb", empty without MIG
+  std::string mig_profile;        // "1g.10gb", empty without MIG
+  std::string vendor = "nvidia";  // or "amd"
+  std::string architecture;       // "gfx942"; empty: that of the compute capability
 
   friend bool operator==(const GpuDevice&, const GpuDevice&) = default;
 };
@@ -26,7 +28,8 @@ inline constexpr std::string_view kCpuOnly = "cpu";
 // Returns "nvidia/h100-80gb-hbm3/sm_90" or "nvidia/h100-80gb-hbm3/sm_90/mig-1g.10gb". The name is
 // the product name in lower case, at most 63 bytes, without the vendor and without a suffix
 // "-SHARED" or "-MIG-<profile>"; runs of characters outside [a-z0-9.+-] become "-". If
-// `mig_profile` is empty, the profile comes from the suffix.
+// `mig_profile` is empty, the profile comes from the suffix. An AMD GPU has the type
+// "amd/device-74a1-304cu-192gb/gfx942".
 std::string GpuTypeOf(const GpuDevice& device);
 
 // Returns the GPU type of a node; kCpuOnly if it has no device. If the devices differ, the type

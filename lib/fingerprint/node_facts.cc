@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "lib/base/status.h"
+#include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/codec/reader.h"
 #include "lib/codec/yaml.h"
@@ -76,8 +77,8 @@ absl::Status ReadTypes(Reader& reader, DeclaredFacts& out) {
   if (reader.Has("gpuType")) {
     if (!IsGpuType(gpu_type)) {
       reader.Fail("gpuType",
-                  "expected \"cpu\" or <vendor>/<name>/sm_<nn>[/mig-<profile>] of "
-                  "[a-z0-9.+-], such as nvidia/h100-80gb-hbm3/sm_90");
+                  "expected \"cpu\" or <vendor>/<name>/sm_<nn>[/mig-<profile>] or "
+                  "amd/<name>/gfx<nnn> of [a-z0-9.+-], such as nvidia/h100-80gb-hbm3/sm_90");
     }
     if (reader.Has("gpu")) {
       reader.Fail("gpu", "cannot be set beside gpuType; remove one of them");
@@ -129,6 +130,9 @@ NodeFacts Combine(const DeclaredFacts& declared, const NodeFacts& probed) {
   NodeFacts facts = probed;
   if (declared.gpu_type.has_value()) {
     facts.gpu_type = *declared.gpu_type;
+    facts.gpu_kinds = facts.gpu_type == kCpuOnly ? std::vector<std::string>()
+                                                 : std::vector<std::string>{facts.gpu_type};
+    facts.gpu_memory_bytes = 0;
     facts.driver_version = declared.driver_version;
     facts.device_count = declared.device_count;
     facts.gpu_source = "file";
@@ -145,6 +149,10 @@ NodeFacts Combine(const DeclaredFacts& declared, const NodeFacts& probed) {
   return facts;
 }
 
+bool HasMixedKinds(const NodeFacts& facts) {
+  return facts.gpu_kinds.size() > 1;
+}
+
 codec::Json NodeFactsToJson(const NodeFacts& facts) {
   codec::Json json = {{"gpuType", facts.gpu_type},
                       {"cpuClass", facts.cpu_class},
@@ -152,6 +160,12 @@ codec::Json NodeFactsToJson(const NodeFacts& facts) {
                       {"deviceCount", facts.device_count},
                       {"gpuSource", facts.gpu_source},
                       {"cpuSource", facts.cpu_source}};
+  if (HasMixedKinds(facts)) {
+    json["gpuKinds"] = facts.gpu_kinds;
+  }
+  if (facts.gpu_memory_bytes > 0) {
+    json["gpuMemoryBytes"] = facts.gpu_memory_bytes;
+  }
   if (!facts.cpu.architecture.empty()) {
     json["cpu"] = {{"architecture", facts.cpu.architecture},
                    {"vendor", facts.cpu.vendor},
@@ -160,6 +174,42 @@ codec::Json NodeFactsToJson(const NodeFacts& facts) {
                    {"flags", facts.cpu.flags}};
   }
   return json;
+}
+
+absl::StatusOr<NodeFacts> ParseNodeFacts(std::string_view text) {
+  CW_ASSIGN_OR_RETURN(const codec::Json document,
+                      codec::ParseJson(text, {.bytes_max = 256U << 10U, .depth_max = 8}));
+  Reader reader(document, "");
+  NodeFacts facts;
+  int64_t memory = 0;
+  reader.Require("gpuType").Require("cpuClass");
+  reader.Read("gpuType", facts.gpu_type, 253)
+      .Read("cpuClass", facts.cpu_class, 160)
+      .Read("driverVersion", facts.driver_version, 128)
+      .Read("deviceCount", facts.device_count, 0, kDevicesMax)
+      .Read("gpuSource", facts.gpu_source, 16)
+      .Read("cpuSource", facts.cpu_source, 16)
+      .Read("gpuKinds", facts.gpu_kinds, kDevicesMax)
+      .Read("gpuMemoryBytes", memory, 0);
+  reader.Object("cpu", [&facts](Reader& cpu) {
+    cpu.Read("architecture", facts.cpu.architecture, 16)
+        .Read("vendor", facts.cpu.vendor, 40)
+        .Read("family", facts.cpu.family, 40)
+        .Read("model", facts.cpu.model, 40)
+        .Read("flags", facts.cpu.flags, kFlagsMax);
+  });
+  if (reader.status().ok() && !IsGpuType(facts.gpu_type)) {
+    reader.Fail("gpuType", "expected a GPU type");
+  }
+  if (reader.status().ok() && !IsCpuClass(facts.cpu_class)) {
+    reader.Fail("cpuClass", "expected a CPU class");
+  }
+  CW_RETURN_IF_ERROR(reader.status());
+  facts.gpu_memory_bytes = static_cast<uint64_t>(memory);
+  if (facts.gpu_kinds.empty() && facts.gpu_type != kCpuOnly) {
+    facts.gpu_kinds = {facts.gpu_type};
+  }
+  return facts;
 }
 
 }  // namespace cachewarm::fingerprint

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/codec/json_fwd.h"
@@ -15,11 +17,15 @@ namespace cachewarm::fingerprint {
 // Properties of a node that compiled code depends on.
 struct NodeFacts {
   std::string gpu_type{kCpuOnly};
+  // The GPU type of each kind of device, each once, sorted. With several kinds, `gpu_type` names
+  // all of them, and no node type describes a pod's device: see HasMixedKinds().
+  std::vector<std::string> gpu_kinds;
+  uint64_t gpu_memory_bytes = 0;  // memory of one device; 0: unknown, or the devices differ
   std::string cpu_class;
   std::string driver_version;  // empty without a GPU
   int device_count = 0;        // devices (with MIG: instances) of the whole node, not of a pod
   CpuFacts cpu;                // empty if --node-facts declares only cpuClass
-  std::string gpu_source;      // origin of the GPU facts: "nvml", "cuda", "none" or "file"
+  std::string gpu_source;      // origin of the GPU facts: "nvml", "cuda", "kfd", "none" or "file"
   std::string cpu_source;      // origin of the CPU facts: "proc" or "file"
 
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
@@ -47,8 +53,18 @@ absl::StatusOr<DeclaredFacts> ParseDeclaredFacts(std::string_view text);
 // Returns `probed`, with the declared facts in place of the probed ones.
 NodeFacts Combine(const DeclaredFacts& declared, const NodeFacts& probed);
 
+// True if the GPUs of the node differ in model, architecture or MIG profile. A pod gets any of
+// them, so a bundle cannot be assigned to the node without a guess. Declare gpuType in the facts
+// file to decide it.
+bool HasMixedKinds(const NodeFacts& facts);
+
 // Encodes {"gpuType","cpuClass","driverVersion","deviceCount","cpu":{...},"gpuSource","cpuSource"}
-// for bundles, status and logs. ParseDeclaredFacts cannot parse it.
+// for bundles, status and logs; also "gpuKinds" if there are several, and "gpuMemoryBytes" if it is
+// known. ParseDeclaredFacts cannot parse it.
 codec::Json NodeFactsToJson(const NodeFacts& facts);
+
+// Parses the text of NodeFactsToJson(), of at most 256 KiB. INVALID_ARGUMENT names a malformed
+// member.
+absl::StatusOr<NodeFacts> ParseNodeFacts(std::string_view text);
 
 }  // namespace cachewarm::fingerprint

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/probe/node_probe.h"
 
+#include <algorithm>
 #include <array>
 #include <fstream>
+#include <set>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/probe/driver_state.h"
 
 namespace cachewarm::probe {
 namespace {
@@ -47,16 +50,41 @@ absl::StatusOr<DeclaredFacts> ReadDeclared(const std::string& path) {
   return facts.ok() ? facts : Annotate(facts.status(), path);
 }
 
-absl::Status ProbeGpu(gpu::Probe& probe, NodeFacts& facts) {
+// Returns the memory of one device; 0 if the devices differ by more than 1 % or report none.
+uint64_t CommonMemory(const std::vector<gpu::Device>& devices) {
+  uint64_t least = 0;
+  uint64_t most = 0;
+  for (const gpu::Device& device : devices) {
+    least = least == 0 ? device.memory_bytes : std::min(least, device.memory_bytes);
+    most = std::max(most, device.memory_bytes);
+  }
+  return most - least <= most / 100 ? least : 0;
+}
+
+absl::Status ProbeGpu(const NodeProbeOptions& options, gpu::Probe& probe, NodeFacts& facts) {
   CW_ASSIGN_OR_RETURN(const gpu::Devices found, probe.Run());
+  if (options.describes_node && found.hidden > 0) {
+    return absl::UnavailableError(
+        fmt::format("the kernel denies this process the properties of {} AMD GPUs; give it their "
+                    "render devices (/dev/dri/renderD*), or declare gpuType in the node facts file",
+                    found.hidden));
+  }
   std::vector<fingerprint::GpuDevice> devices;
   for (const gpu::Device& device : found.devices) {
     devices.push_back({.name = device.name,
                        .sm_major = device.sm_major,
                        .sm_minor = device.sm_minor,
-                       .mig_profile = device.mig_profile});
+                       .mig_profile = device.mig_profile,
+                       .vendor = device.vendor == gpu::Vendor::kAmd ? "amd" : "nvidia",
+                       .architecture = device.architecture});
   }
   facts.gpu_type = fingerprint::GpuTypeOf(devices);
+  std::set<std::string> kinds;
+  for (const fingerprint::GpuDevice& device : devices) {
+    kinds.insert(fingerprint::GpuTypeOf(device));
+  }
+  facts.gpu_kinds.assign(kinds.begin(), kinds.end());
+  facts.gpu_memory_bytes = CommonMemory(found.devices);
   facts.driver_version = found.devices.empty() ? std::string() : found.driver_version;
   facts.device_count = static_cast<int>(devices.size());
   facts.gpu_source = found.source;
@@ -76,18 +104,41 @@ absl::Status ProbeCpu(const std::string& proc_root, NodeFacts& facts) {
   return absl::OkStatus();
 }
 
+absl::Status CheckKernelHasNoGpu(const std::string& proc_root) {
+  const int gpus = KernelNvidiaGpus(proc_root);
+  return gpus == 0
+             ? absl::OkStatus()
+             : absl::UnavailableError(fmt::format(
+                   "the kernel's NVIDIA driver lists {} GPUs, but this process finds no usable "
+                   "libnvidia-ml.so.1 or lacks the device files /dev/nvidia*",
+                   gpus));
+}
+
+absl::StatusOr<NodeFacts> WithCpu(const NodeProbeOptions& options, const DeclaredFacts& declared,
+                                  NodeFacts probed) {
+  if (!declared.cpu.has_value() && !declared.cpu_class.has_value()) {
+    CW_RETURN_IF_ERROR(ProbeCpu(options.proc_root, probed));
+  }
+  return Combine(declared, probed);
+}
+
 }  // namespace
 
 absl::StatusOr<NodeFacts> ProbeNode(const NodeProbeOptions& options, gpu::Probe& gpu_probe) {
   CW_ASSIGN_OR_RETURN(const DeclaredFacts declared, ReadDeclared(options.facts_file));
   NodeFacts probed;
   if (!declared.gpu_type.has_value()) {
-    CW_RETURN_IF_ERROR(ProbeGpu(gpu_probe, probed));
+    CW_RETURN_IF_ERROR(ProbeGpu(options, gpu_probe, probed));
+    if (options.describes_node && probed.gpu_source == "none") {
+      CW_RETURN_IF_ERROR(CheckKernelHasNoGpu(options.proc_root));
+    }
   }
-  if (!declared.cpu.has_value() && !declared.cpu_class.has_value()) {
-    CW_RETURN_IF_ERROR(ProbeCpu(options.proc_root, probed));
-  }
-  return Combine(declared, probed);
+  return WithCpu(options, declared, probed);
+}
+
+absl::StatusOr<NodeFacts> ProbeNodeWithoutGpu(const NodeProbeOptions& options) {
+  CW_ASSIGN_OR_RETURN(const DeclaredFacts declared, ReadDeclared(options.facts_file));
+  return WithCpu(options, declared, {.gpu_type = {}, .gpu_source = "none"});
 }
 
 }  // namespace cachewarm::probe

@@ -12,6 +12,9 @@ namespace cachewarm::probe {
 struct NodeProbeOptions {
   std::string proc_root = "/proc";  // directory with the file cpuinfo
   std::string facts_file;           // path given by --node-facts; empty: everything is probed
+  // True for a program that describes its node and not only itself: GPUs that the kernel lists and
+  // the probe does not find are then an error and not a machine without GPU.
+  bool describes_node = false;
 };
 
 // Returns the facts of this node: those declared in the facts file, the rest from the driver and
@@ -20,5 +23,9 @@ struct NodeProbeOptions {
 // not answer: retry.
 absl::StatusOr<fingerprint::NodeFacts> ProbeNode(const NodeProbeOptions& options,
                                                  gpu::Probe& gpu_probe);
+
+// Returns the same facts without a query of the driver: the GPU type is empty unless the file
+// declares it.
+absl::StatusOr<fingerprint::NodeFacts> ProbeNodeWithoutGpu(const NodeProbeOptions& options);
 
 }  // namespace cachewarm::probe

@@ -5,6 +5,7 @@
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/snapshot.h"
+#include "operator/plan/nodes/offer.h"
 #include "operator/plan/scheduling/shape.h"
 #include "operator/render/applied.h"
 #include "operator/render/node.h"
@@ -43,12 +44,16 @@ absl::StatusOr<kube::Outcome> Nodes::Reconcile(const std::string& key, std::stop
     // The deletion of the old NodeCache triggers another reconcile, which creates the new one.
     return kube::Outcome{};
   }
-  if (needs_cache && !has_owner) {
-    auto applied = deps_.client.Do(
-        kube::Apply(kube::kNodeCaches, render::NodeCacheBase(key, node->meta.uid), AsOperator()),
-        stop);
-    if (!applied.ok()) {
-      return applied.status();
+  if (needs_cache) {
+    const api::NodeOffer offer = plan::OfferOf(*node);
+    if (!has_owner || node_cache->spec.node != offer) {
+      auto applied = deps_.client.Do(
+          kube::Apply(kube::kNodeCaches, render::NodeCacheBase(key, node->meta.uid, offer),
+                      AsOperator()),
+          stop);
+      if (!applied.ok()) {
+        return applied.status();
+      }
     }
   }
   return exists ? UpdateNode(node, stop) : kube::Outcome{};

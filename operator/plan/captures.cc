@@ -10,6 +10,7 @@
 #include "operator/plan/capturing/ranks.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/groups.h"
+#include "operator/plan/nodes/offer.h"
 
 namespace cachewarm::plan {
 
@@ -36,7 +37,8 @@ std::optional<Failure> CheckPresent(const CaptureHandshake& handshake,
   }
   if (handshake.node->cache != nullptr) {
     const api::NodeStatus& facts = handshake.node->cache->status.node;
-    if (facts.gpu_type != builder.gpu_type || facts.cpu_class != builder.cpu_class) {
+    const bool same_gpu = IsGpuUnknown(facts) || facts.gpu_type == builder.gpu_type;
+    if (!same_gpu || facts.cpu_class != builder.cpu_class) {
       return Failure{reason::kBuilderLost,
                      fmt::format("node {} now has GPU type {} and CPU class {}", builder.node,
                                  facts.gpu_type, facts.cpu_class)};

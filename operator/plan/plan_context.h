@@ -75,6 +75,9 @@ struct NodeState {
   bool prepared = false;  // the directory for the template's run_as is usable
   bool hosts = false;     // a pod that mounts this warmup's directory is bound here
   std::string problem;    // reason why the directory is not usable, for users
+  // An extended resource of the node whose devices the agent does not see (nodes/offer.h); empty:
+  // there is none. Such a node has no target.
+  std::string hidden_device;
   // Index into PlanContext::targets; -1: the node does not fit, or its GPU type or CPU class is
   // unknown.
   int target = -1;

@@ -114,6 +114,21 @@ Spread CountSpread(const PlanContext& context) {
   return out;
 }
 
+// Explains why no GPU type is known.
+std::string NoTypeMessage(const PlanContext& context) {
+  for (const NodeState& node : context.nodes) {
+    if (!node.hidden_device.empty()) {
+      const std::string& name = node.view->node->meta.name;
+      return fmt::format(
+          "no GPU type is known yet: kubelet offers {} on node {}, but the agent there does not "
+          "see "
+          "the devices; the condition GPUNotVisible of NodeCache {} has the remedy",
+          node.hidden_device, name, name);
+    }
+  }
+  return "no GPU type is known yet; waiting for a node that fits the workload";
+}
+
 api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spread) {
   if (spread.targets > 0 && spread.targets == spread.targets_warm) {
     return {.holds = true,
@@ -127,9 +142,7 @@ api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spre
   }
   if (spread.targets == 0) {
     return {.reason = std::string(reason::kNoBundle),
-            .message = !context.job_refusal.empty()
-                           ? context.job_refusal
-                           : "no GPU type is known yet; waiting for a node that fits the workload"};
+            .message = !context.job_refusal.empty() ? context.job_refusal : NoTypeMessage(context)};
   }
   if (spread.without_bundle > 0) {
     return {.reason = std::string(reason::kNoBundle),

@@ -8,6 +8,7 @@
 #include "lib/fingerprint/key.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/fetching/entries.h"
+#include "operator/plan/nodes/offer.h"
 
 namespace cachewarm::plan {
 
@@ -121,8 +122,12 @@ void GroupNodes(PlanContext& context) {
       continue;
     }
     const api::NodeStatus& facts = node.cache->status.node;
+    if (!facts.gpu_type.empty() || IsGpuUnknown(facts)) {
+      node.hidden_device = HiddenDevice(*node.view->node, facts.gpu_type);
+    }
     // Fail closed: a node with an unknown GPU type or CPU class gets no bundle.
-    if (!fingerprint::IsGpuType(facts.gpu_type) || !fingerprint::IsCpuClass(facts.cpu_class)) {
+    if (!node.hidden_device.empty() || !fingerprint::IsGpuType(facts.gpu_type) ||
+        !fingerprint::IsCpuClass(facts.cpu_class)) {
       continue;
     }
     node.fits = api::HasLabels(node.view->node->meta.labels, spec.node_selector) &&

@@ -27,9 +27,14 @@ Json NodeCacheApply(const std::string& node, const api::NodeCacheSpec& spec) {
   return body;
 }
 
-Json NodeCacheBase(const std::string& node, const std::string& node_uid) {
+Json NodeCacheBase(const std::string& node, const std::string& node_uid,
+                   const api::NodeOffer& offer) {
   const Json owner = {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node_uid}};
-  return Object("NodeCache", {{"name", node}, {"ownerReferences", Json::array({owner})}});
+  Json body = Object("NodeCache", {{"name", node}, {"ownerReferences", Json::array({owner})}});
+  if (offer != api::NodeOffer{}) {
+    body["spec"] = api::EncodeSpec({.node = offer});
+  }
+  return body;
 }
 
 Json StatusApply(const api::CacheWarmup& warmup, const api::WarmupStatus& status) {

@@ -14,8 +14,10 @@ namespace cachewarm::render {
 // yields a body without spec members, so that the API server removes the manager's fields.
 codec::Json NodeCacheApply(const std::string& node, const api::NodeCacheSpec& spec);
 
-// Returns a NodeCache without spec, owned by the Node, for field manager kOperatorManager.
-codec::Json NodeCacheBase(const std::string& node, const std::string& node_uid);
+// Returns all fields that field manager kOperatorManager owns in the NodeCache of one node: the
+// owner reference to the Node, and spec.node.
+codec::Json NodeCacheBase(const std::string& node, const std::string& node_uid,
+                          const api::NodeOffer& offer);
 
 // Returns a CacheWarmup with this status, for field manager kOperatorManager. It contains the
 // resourceVersion of the planned warmup, so that the API server rejects a plan from a stale store

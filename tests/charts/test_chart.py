@@ -161,6 +161,22 @@ def test_node_directory_is_optional(helm):
     assert "node" not in [mount["name"] for mount in container["volumeMounts"]]
 
 
+def test_driver_roots_are_mounted_read_only(helm, rendered):
+    spec, container = pod_of(rendered, "DaemonSet", "cachewarm-agent")
+    assert not [volume for volume in spec["volumes"] if volume["name"].startswith("driver-")]
+    rendered = helm.template(
+        "--set-json", 'agent.driverRoots=["/run/nvidia/driver","/home/kubernetes/bin/nvidia"]')
+    spec, container = pod_of(rendered, "DaemonSet", "cachewarm-agent")
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    assert volumes["driver-1"]["hostPath"] == {"path": "/home/kubernetes/bin/nvidia"}
+    mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+    assert mounts["driver-0"] == {
+        "name": "driver-0", "mountPath": "/run/cachewarm-driver/0", "readOnly": True,
+        "mountPropagation": "HostToContainer"}
+    assert config_of(rendered)["driverRoots"] == [
+        "/run/cachewarm-driver/0", "/run/cachewarm-driver/1"]
+
+
 def test_release_jobs_run_like_the_operator(helm):
     rendered = helm.template(
         "--set", "operator.image.repository=localhost/o,operator.image.pullPolicy=Never",

@@ -168,7 +168,8 @@ SnapshotBuilder& SnapshotBuilder::Node(const NodeSetup& setup) {
   cache->name = setup.name;
   cache->node_uid = node->meta.uid;
   if (setup.has_facts) {
-    cache->status.node.gpu_type = setup.gpu_type;
+    const bool has_gpu = setup.gpus > 0 && setup.gpu_type == "cpu";
+    cache->status.node.gpu_type = has_gpu ? "nvidia/l4/sm_89" : setup.gpu_type;
     cache->status.node.cpu_class = setup.cpu_class;
     cache->status.node.root = {.path = "/var/lib/cachewarm", .writable = true, .executable = true};
   }

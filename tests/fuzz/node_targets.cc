@@ -56,6 +56,8 @@ void CachedFile(std::string_view bytes) {
   static_cast<void>(caches::CheckWhole(placement, path, content.size(), look));
   Require(read <= 64U << 10U, "a check reads at most 64 KiB");
   static_cast<void>(caches::CubinArchitecture(content.substr(0, 64)));
+  static_cast<void>(caches::HsacoArchitecture(content.substr(0, 64)));
+  static_cast<void>(caches::PtxArchitecture(content));
   const auto time = caches::FindCompileTime(content);
   Require(time.graph_ns >= 0 && time.autograd_ns >= 0, "a compile time is not negative");
 }

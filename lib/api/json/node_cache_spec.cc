@@ -11,6 +11,34 @@ namespace {
 using codec::Json;
 using codec::Reader;
 
+void ReadOffer(Reader& reader, NodeOffer& out) {
+  reader.List("devices", kOfferedDevicesMax, [&](Reader& item) {
+    OfferedDevices& devices = out.devices.emplace_back();
+    item.Require("resource")
+        .Read("resource", devices.resource, kNameBytes + kLabelBytes + 1)
+        .Read("count", devices.count, 0, kCountMax);
+  });
+  reader.List("labels", kNodeLabelsMax, [&](Reader& item) {
+    NodeLabel& label = out.labels.emplace_back();
+    item.Require("name")
+        .Read("name", label.name, kNameBytes + kLabelBytes + 1)
+        .Read("value", label.value, kLabelBytes);
+  });
+}
+
+Json EncodeOffer(const NodeOffer& offer) {
+  const auto devices = [](const OfferedDevices& each) {
+    return Writer().Always("resource", each.resource).Always("count", each.count).Take();
+  };
+  const auto label = [](const NodeLabel& each) {
+    return Writer().Always("name", each.name).Put("value", each.value, kLabelBytes).Take();
+  };
+  return Writer()
+      .PutPart("devices", ListOf(offer.devices, kOfferedDevicesMax, devices))
+      .PutPart("labels", ListOf(offer.labels, kNodeLabelsMax, label))
+      .Take();
+}
+
 void ReadWantedBundle(Reader& reader, WantedBundle& out) {
   ReadChecked(reader, "key", out.key, kKey);
   reader.Require("digest").Read("bytes", out.bytes, 0);
@@ -127,6 +155,7 @@ Json EncodeWindow(const StartWindow& window) {
 }  // namespace
 
 void ReadSpec(Reader& reader, NodeCacheSpec& out) {
+  reader.Object("node", [&](Reader& node) { ReadOffer(node, out.node); });
   reader.List("warmups", kNodeWarmupsMax,
               [&](Reader& item) { ReadWantedWarmup(item, out.warmups.emplace_back()); });
   reader.List("captures", kCapturesMax,
@@ -140,6 +169,7 @@ void ReadSpec(Reader& reader, NodeCacheSpec& out) {
 codec::Json EncodeSpec(const NodeCacheSpec& spec) {
   using json::ListOf;
   return json::Writer()
+      .PutPart("node", json::EncodeOffer(spec.node))
       .PutPart("warmups", ListOf(spec.warmups, json::kNodeWarmupsMax, json::EncodeWantedWarmup))
       .PutPart("captures", ListOf(spec.captures, json::kCapturesMax, json::EncodeCapture))
       .PutPart("starts", ListOf(spec.starts, json::kStartsMax, json::EncodeWindow))

@@ -199,6 +199,8 @@ Json EncodeEvidence(const StartEvidence& evidence) {
 
 void ReadStatus(Reader& reader, NodeCacheStatus& out) {
   reader.Object("node", [&](Reader& node) { ReadNode(node, out.node); });
+  reader.List("conditions", kConditionsMax,
+              [&](Reader& item) { Decode(item, out.conditions.emplace_back()); });
   ReadTime(reader, "heartbeatTime", out.heartbeat);
   reader.List("warmups", kNodeWarmupsMax,
               [&](Reader& item) { ReadWarmup(item, out.warmups.emplace_back()); });
@@ -214,6 +216,7 @@ codec::Json EncodeStatus(const NodeCacheStatus& status) {
   using json::ListOf;
   return json::Writer()
       .PutPart("node", json::EncodeNode(status.node))
+      .PutPart("conditions", ListOf(status.conditions, json::kConditionsMax, Encode))
       .PutPart("summary", json::EncodeSummary(status.node.root))
       .Put("heartbeatTime", status.heartbeat)
       .PutPart("warmups", ListOf(status.warmups, json::kNodeWarmupsMax, json::EncodeWarmup))

@@ -5,6 +5,7 @@
 
 #include "lib/api/json/limits.h"
 #include "operator/plan/decisions.h"
+#include "operator/plan/nodes/offer.h"
 
 namespace cachewarm::plan {
 
@@ -116,6 +117,11 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
   RenewTree(context, index, entry);
   if (node.target >= 0) {
     SetBundles(context, wanted, index, entry);
+  } else if (!present.warmups.empty() && IsGpuUnknown(node.cache->status.node)) {
+    // Without its bundles, the agent would replace an active tree by an empty one.
+    entry.bundles = present.warmups.front().bundles;
+    entry.fetch_priority = present.warmups.front().fetch_priority;
+    entry.fetch_granted_time = present.warmups.front().fetch_granted_time;
   }
   out.warmups.push_back(std::move(entry));
   out.captures = SortedEntries(context.captures, index);

@@ -92,6 +92,10 @@ NodeReadiness EvaluateReadiness(const Snapshot& snapshot) {
     return {.state = ReadinessState::kWarming,
             .message = fmt::format("the directory of {} is not prepared yet", name)};
   }
+  if (!node.hidden_device.empty()) {
+    return {.state = ReadinessState::kWarming,
+            .message = fmt::format("the agent does not see the node's {} yet", node.hidden_device)};
+  }
   return node.target < 0 ? NodeReadiness{.state = ReadinessState::kWarm}
                          : EvaluateBundles(context, node);
 }

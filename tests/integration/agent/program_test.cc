@@ -17,6 +17,8 @@
 #include "agent/steps/capturing/publish.h"
 #include "agent/tree/layout.h"
 #include "fmt/format.h"
+#include "lib/api/condition.h"
+#include "lib/api/names.h"
 #include "lib/api/node_cache.h"
 #include "lib/api/reasons.h"
 #include "lib/bundle/store/layout/layout_store.h"
@@ -210,6 +212,40 @@ TEST_F(AgentProgram, FactsFileOfItsConfigurationMayBeMissing) {
       fakes::Await([&] { return !Status().node.cpu_class.empty(); }, std::chrono::seconds(60)))
       << program_->log();
   EXPECT_NE(Status().node.cpu_class, kCpuClass) << "it is probed";
+}
+
+// The driver is installed after the agent has started, and later replaced by another version.
+TEST_F(AgentProgram, FollowsTheDriverBelowItsRoots) {
+  server_.Put(kube::kNodeCaches,
+              {{"apiVersion", "cachewarm.io/v1alpha1"},
+               {"kind", "NodeCache"},
+               {"metadata", {{"name", "node-a"}, {"uid", "nc-1"}}},
+               {"spec", api::EncodeSpec({.node = {.devices = {{"nvidia.com/gpu", 8}}}})}});
+  std::filesystem::remove(folder_ / "facts.yaml");
+  Start(fmt::format("driverRoots: [{}]\n", folder_ / "driver"));
+  const auto becomes = [&](const std::string& type, const std::string& hidden) {
+    return fakes::Await(
+        [&] {
+          const api::NodeCacheStatus status = Status();
+          const api::Condition* condition =
+              api::FindCondition(status.conditions, api::kGpuNotVisible);
+          return status.node.gpu_type == type && condition != nullptr &&
+                 condition->status == hidden;
+        },
+        std::chrono::seconds(60));
+  };
+  EXPECT_TRUE(becomes("cpu", "True")) << program_->log();
+  const auto install = [&](const std::string& scenario) {
+    folder_.Write("driver/usr/lib64/libnvidia-ml.so.1.scenario", scenario);
+    std::filesystem::copy(FAKE_NVML, folder_ / "driver/next");
+    std::filesystem::rename(folder_ / "driver/next",
+                            folder_ / "driver/usr/lib64/libnvidia-ml.so.1");
+  };
+  install("l4");
+  EXPECT_TRUE(becomes("nvidia/l4/sm_89", "False")) << program_->log();
+  install("h200x8");
+  EXPECT_TRUE(becomes("nvidia/h200/sm_90", "False")) << program_->log();
+  EXPECT_EQ(Status().node.devices, 8);
 }
 
 // A run of the agent with these words: exit code, standard output and standard error.

@@ -120,6 +120,18 @@ registry:
   EXPECT_EQ(config.limits.ratio_max, 1000);
 }
 
+TEST(Config, DriverRootsAreAbsolutePaths) {
+  const auto parse = [](const std::string& roots) {
+    return Parse({.arguments = {kStore, "--driver-roots=" + roots}});
+  };
+  const auto parsed = parse("/run/nvidia/driver/,/opt/gpu");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->config.driver_roots,
+            (std::vector<std::string>{"/run/nvidia/driver", "/opt/gpu"}));
+  EXPECT_FALSE(parse("/opt/gpu,relative").ok());
+  EXPECT_FALSE(parse("/opt/../etc").ok());
+}
+
 TEST(Config, AcceptsShippedConfiguration) {
   std::ifstream in(fakes::SourceDir() + "/manifests/config.yaml");
   std::string text((std::istreambuf_iterator<char>(in)), {});

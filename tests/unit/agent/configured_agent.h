@@ -23,6 +23,7 @@
 #include "lib/http/client.h"
 #include "tests/fakes/await.h"
 #include "tests/fakes/fake_api_server.h"
+#include "tests/unit/agent/node_probes.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {
@@ -58,17 +59,15 @@ class ConfiguredAgent : public ::testing::Test, protected Workbench {
     const absl::StatusOr<Config> config = Configured(file);
     ASSERT_TRUE(config.ok()) << config.status();
     const Clock& clock = is_fake_time_ ? static_cast<const Clock&>(clock_) : SystemClock();
-    daemon_ = std::make_unique<Daemon>(
-        *config, DaemonDependencies{
-                     .client = server_,
-                     .store = store_,
-                     .clock = clock,
-                     .random = [] { return 0.5; },
-                     .log = log_,
-                     .registry = *registry_,
-                     .metrics = metrics_,
-                     .probe = [this] { return absl::StatusOr<fingerprint::NodeFacts>(node_); },
-                     .version = "test"});
+    daemon_ = std::make_unique<Daemon>(*config, DaemonDependencies{.client = server_,
+                                                                   .store = store_,
+                                                                   .clock = clock,
+                                                                   .random = [] { return 0.5; },
+                                                                   .log = log_,
+                                                                   .registry = *registry_,
+                                                                   .metrics = metrics_,
+                                                                   .probes = ProbesReturning(node_),
+                                                                   .version = "test"});
     stop_ = {};
     running_ = std::async(std::launch::async, [this] { return daemon_->Run(stop_.get_token()); });
   }

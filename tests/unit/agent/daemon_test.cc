@@ -18,6 +18,7 @@
 #include "lib/codec/json_value.h"
 #include "lib/http/client.h"
 #include "tests/fakes/fake_api_server.h"
+#include "tests/unit/agent/node_probes.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {
@@ -40,22 +41,50 @@ class DaemonTest : public ::testing::Test, protected Workbench {
 
   void Start() {
     daemon_ = std::make_unique<Daemon>(
-        config_, DaemonDependencies{.client = server_,
-                                    .store = store_,
-                                    .clock = SystemClock(),
-                                    .random = [] { return 0.5; },
-                                    .log = log_,
-                                    .registry = *registry_,
-                                    .metrics = metrics_,
-                                    .probe = [this]() -> absl::StatusOr<fingerprint::NodeFacts> {
-                                      if (probe_failures_-- > 0) {
-                                        return absl::UnavailableError("driver is starting");
-                                      }
-                                      return node_;
-                                    },
-                                    .version = "test"});
+        config_,
+        DaemonDependencies{
+            .client = server_,
+            .store = store_,
+            .clock = SystemClock(),
+            .random = [] { return 0.5; },
+            .log = log_,
+            .registry = *registry_,
+            .metrics = metrics_,
+            .probes = Probes(),
+            .version = "test",
+            .facts_options = {.retry = Duration(50), .look = Duration(5), .first = Duration(500)}});
     stop_ = {};
     running_ = std::async(std::launch::async, [this] { return daemon_->Run(stop_.get_token()); });
+  }
+
+  // A driver that fails `probe_failures_` times, hangs while `hangs_`, and then reports `found_`.
+  NodeProbes Probes() {
+    return {.all = [this](std::stop_token stop) -> absl::StatusOr<fingerprint::NodeFacts> {
+              ++probes_;
+              while (hangs_ && !stop.stop_requested()) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+              }
+              if (probe_failures_-- > 0) {
+                return absl::UnavailableError("driver is starting");
+              }
+              std::lock_guard lock(found_mutex_);
+              return found_;
+            },
+            .without_gpu = [this]() -> absl::StatusOr<fingerprint::NodeFacts> {
+              std::lock_guard lock(found_mutex_);
+              fingerprint::NodeFacts facts = found_;
+              facts.gpu_type.clear();
+              return facts;
+            },
+            .driver_state = [this] { return std::to_string(driver_version_.load()); }};
+  }
+  void Install(const std::string& gpu_type) {
+    {
+      std::lock_guard lock(found_mutex_);
+      found_.gpu_type = gpu_type;
+      found_.gpu_kinds = {gpu_type};
+    }
+    ++driver_version_;
   }
 
   // Stops the daemon. Returns the time it took.
@@ -109,6 +138,11 @@ class DaemonTest : public ::testing::Test, protected Workbench {
   fakes::FakeApiServer server_;
   std::unique_ptr<http::Client> http_;
   std::atomic<int> probe_failures_ = 0;
+  std::atomic<int> probes_ = 0;
+  std::atomic<bool> hangs_ = false;
+  std::atomic<int> driver_version_ = 0;
+  std::mutex found_mutex_;
+  fingerprint::NodeFacts found_ = node_;
   std::unique_ptr<Daemon> daemon_;
   std::stop_source stop_;
   std::future<absl::Status> running_;
@@ -219,12 +253,83 @@ TEST_F(DaemonTest, ReleasesRootLockOnStop) {
       LockRoot(*OpenRoot(config_.root), {.clock = SystemClock(), .timeout = Duration(0)}).ok());
 }
 
-TEST_F(DaemonTest, WaitsForDriver) {
-  probe_failures_ = 1;
-  Put({});
+TEST_F(DaemonTest, PreparesDirectoriesWhileTheDriverFails) {
+  probe_failures_ = 1'000'000;
+  Put({.node = {.devices = {{"nvidia.com/gpu", 8}}}, .warmups = {Warmup()}});
   Start();
-  ASSERT_TRUE(Eventually([&] { return Get("/healthz").status == 200; }));
+  ASSERT_TRUE(Eventually(
+      [&] { return Status().warmups.size() == 1 && Status().warmups[0].prepared.size() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return Status().conditions.size() == 2; }));
+  EXPECT_EQ(Status().conditions[0].type, "GPUNotVisible");
+  EXPECT_EQ(Status().conditions[1].type, "GPUProbeFailed");
+  EXPECT_NE(Status().conditions[1].message.find("driver is starting"), std::string::npos);
+  EXPECT_EQ(Status().node.gpu_type, "");
+  ASSERT_TRUE(Eventually([&] { return probes_ > 3; }));
+  EXPECT_EQ(log_.Count("cannot probe the node"), 1) << "the error is logged once";
+  Install("nvidia/h200/sm_90");
+  probe_failures_ = 0;
+  ASSERT_TRUE(Eventually([&] { return Status().node.gpu_type == "nvidia/h200/sm_90"; }));
+  EXPECT_TRUE(Eventually([&] { return Status().conditions[0].status == "False"; }));
+  EXPECT_TRUE(Eventually([&] { return Status().conditions[1].status == "False"; }));
+}
+
+TEST_F(DaemonTest, PreparesDirectoriesWhileTheDriverHangs) {
+  hangs_ = true;
+  Put({.warmups = {Warmup()}});
+  Start();
+  ASSERT_TRUE(Eventually(
+      [&] { return Status().warmups.size() == 1 && Status().warmups[0].prepared.size() == 1; }));
+  EXPECT_EQ(Status().node.gpu_type, "");
+  EXPECT_EQ(Status().node.cpu_class, node_.cpu_class);
+  EXPECT_EQ(probes_, 1);
+  hangs_ = false;
   EXPECT_TRUE(Eventually([&] { return Status().node.gpu_type == "cpu"; }));
+}
+
+TEST_F(DaemonTest, ReplacedDriverRetiresTheTreesOfTheOtherGpuType) {
+  Put({.warmups = {Warmup()}});
+  Start();
+  ASSERT_TRUE(Eventually(
+      [&] { return Status().warmups.size() == 1 && Status().warmups[0].prepared.size() == 1; }));
+  const std::string path = "root/" + MountPath(kMount);
+  scratch_.Write(path + "/" + kIndexFile, "compiled for cpu");
+  Install("nvidia/h200/sm_90");
+  ASSERT_TRUE(Eventually([&] { return Status().node.gpu_type == "nvidia/h200/sm_90"; }));
+  EXPECT_FALSE(stdfs::exists(scratch_ / (path + "/" + kIndexFile)));
+  EXPECT_TRUE(stdfs::is_directory(scratch_ / path)) << "the mount path stays usable";
+  EXPECT_EQ(log_.Count("retired trees built for another GPU type"), 1);
+  EXPECT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
+  // The same driver with another version changes no tree.
+  scratch_.Write(path + "/" + kIndexFile, "compiled for H200");
+  {
+    std::lock_guard lock(found_mutex_);
+    found_.driver_version = "580.65.06";
+  }
+  ++driver_version_;
+  ASSERT_TRUE(Eventually([&] { return Status().node.driver == "580.65.06"; }));
+  EXPECT_TRUE(stdfs::exists(scratch_ / (path + "/" + kIndexFile)));
+}
+
+TEST_F(DaemonTest, ChangedOfferOfKubeletStartsAQuery) {
+  Put({.warmups = {Warmup()}});
+  Start();
+  ASSERT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
+  EXPECT_EQ(probes_, 1);
+  Put({.node = {.devices = {{"nvidia.com/gpu", 8}}}, .warmups = {Warmup()}});
+  EXPECT_TRUE(Eventually([&] { return probes_ == 2; }));
+  EXPECT_TRUE(Eventually([&] { return Status().conditions.size() == 1; }));
+}
+
+TEST_F(DaemonTest, DriverThatFailsLaterKeepsTheGpuType) {
+  Install("nvidia/h200/sm_90");
+  Put({.warmups = {Warmup()}});
+  Start();
+  ASSERT_TRUE(Eventually([&] { return Status().node.gpu_type == "nvidia/h200/sm_90"; }));
+  probe_failures_ = 1'000'000;
+  ++driver_version_;
+  ASSERT_TRUE(Eventually([&] { return Status().conditions.size() == 1; }));
+  EXPECT_EQ(Status().conditions[0].type, "GPUProbeFailed");
+  EXPECT_EQ(Status().node.gpu_type, "nvidia/h200/sm_90");
 }
 
 TEST_F(DaemonTest, StopsSoonInEveryState) {
@@ -242,7 +347,7 @@ TEST_F(DaemonTest, StopsSoonInEveryState) {
   Start();
   ASSERT_TRUE(Eventually([&] { return probe_failures_ < 1'000'000; }));
   EXPECT_LT(Stop(), Duration(20'000));
-  EXPECT_GT(probe_failures_, 999'900) << "seconds pass between two tries";
+  EXPECT_GT(probe_failures_, 990'000) << "time passes between two tries";
 }
 
 TEST_F(DaemonTest, FailsIfPortIsInUse) {
@@ -257,7 +362,7 @@ TEST_F(DaemonTest, FailsIfPortIsInUse) {
                         .log = log_,
                         .registry = *registry_,
                         .metrics = metrics_,
-                        .probe = [this] { return absl::StatusOr<fingerprint::NodeFacts>(node_); }});
+                        .probes = ProbesReturning(node_)});
   EXPECT_FALSE(second.Run({}).ok());
 }
 

@@ -36,7 +36,7 @@ class LoopTest : public ::testing::Test, protected Workbench {
     loop_.reset();
     workers_ = std::make_unique<Workers>(2, 8);
     context_ = std::make_unique<Context>(ContextWith(*workers_));
-    loop_ = std::make_unique<Loop>(*context_, options,
+    loop_ = std::make_unique<Loop>(*context_, GpuObservation{.facts = node_}, options,
                                    [this](std::string target, api::NodeCacheStatus status) {
                                      target_ = std::move(target);
                                      status_ = std::move(status);
@@ -99,6 +99,25 @@ class LoopTest : public ::testing::Test, protected Workbench {
   std::string target_;
   api::NodeCacheStatus status_;
 };
+
+TEST_F(LoopTest, GpuThatTheDriverDoesNotReportIsACondition) {
+  spec_.node.devices = {{"amd.com/gpu", 8}};
+  Want({});
+  loop_->RunIteration();
+  ASSERT_EQ(status_.conditions.size(), 1U);
+  EXPECT_EQ(status_.conditions[0].type, "GPUNotVisible");
+  EXPECT_EQ(status_.conditions[0].status, "True");
+  const auto logged = [this] { return log_.Count("node condition changed"); };
+  EXPECT_EQ(logged(), 1);
+  loop_->RunIteration();
+  EXPECT_EQ(logged(), 1) << "logged once";
+  spec_.node = {};
+  Want({});
+  loop_->RunIteration();
+  ASSERT_EQ(status_.conditions.size(), 1U);
+  EXPECT_EQ(status_.conditions[0].status, "False");
+  EXPECT_EQ(logged(), 2);
+}
 
 TEST_F(LoopTest, PreparesFirstAndReportsTheNode) {
   Want({});

@@ -27,7 +27,8 @@ class MetricValues : public ::testing::Test, protected Workbench {
  protected:
   MetricValues() {
     loop_ = std::make_unique<Loop>(
-        context_, LoopOptions{.limit_bytes = 1'000'000, .version = "test"},
+        context_, GpuObservation{.facts = node_},
+        LoopOptions{.limit_bytes = 1'000'000, .version = "test"},
         [this](const std::string&, api::NodeCacheStatus status) { status_ = std::move(status); });
   }
 

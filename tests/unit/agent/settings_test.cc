@@ -273,6 +273,7 @@ TEST(EverySettingHasATest, OfTheAgent) {
           {"--store", {program, "FetchesReportsAndServesAsItsFileSays"}},
           {"--byte-limit", {here, "ByteLimitRefusesABundleThatDoesNotFit"}},
           {"--node-facts", {program, "PrintsTheFactsThatAreDeclared"}},
+          {"--driver-roots", {program, "FollowsTheDriverBelowItsRoots"}},
           {"--kubeconfig", {program, "FetchesReportsAndServesAsItsFileSays"}},
           {"--listen", {program, "FetchesReportsAndServesAsItsFileSays"}},
           {"--workers", {here, "AreTheFetchesAtTheSameTime"}},

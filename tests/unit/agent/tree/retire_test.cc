@@ -86,6 +86,19 @@ TEST_F(RetireTest, LostRecordRetiresTrees) {
   EXPECT_TRUE(Shown(root_).empty());
 }
 
+TEST_F(RetireTest, UnknownGpuTypeCountsAsTheRecordedOne) {
+  ASSERT_TRUE(RetireForeignTrees(root_.dir(), "nvidia/h200/sm_90\navx512\n", kOptions).ok());
+  EXPECT_EQ(NodeRecord(root_.dir(), "", "avx512"), "nvidia/h200/sm_90\navx512\n");
+  EXPECT_EQ(NodeRecord(root_.dir(), "", "avx2"), "nvidia/h200/sm_90\navx2\n");
+  EXPECT_EQ(NodeRecord(root_.dir(), "nvidia/l4/sm_89", "avx2"), "nvidia/l4/sm_89\navx2\n");
+}
+
+TEST(NodeRecord, IsEmptyWhileNothingIsKnown) {
+  const Root root;
+  EXPECT_EQ(NodeRecord(root.dir(), "", "avx2"), "");
+  EXPECT_EQ(NodeRecord(root.dir(), "cpu", "avx2"), "cpu\navx2\n");
+}
+
 TEST(RetireForeignTrees, KeepsKubeletDirectoryOnNewNode) {
   const Root root;
   root.Write(MountPath(kMount) + "/inductor/early", "a pod's");

@@ -166,6 +166,8 @@ WarmupStatus FullWarmupStatus() {
 
 NodeCacheSpec FullNodeCacheSpec() {
   NodeCacheSpec spec;
+  spec.node = {.devices = {{"nvidia.com/gpu", 8}},
+               .labels = {{"nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3"}}};
   spec.warmups = {{.uid = "0b9c",
                    .ns = "default",
                    .name = "llama",
@@ -213,6 +215,12 @@ NodeCacheStatus FullNodeCacheStatus() {
                           .limit_bytes = 20'000'000'000,
                           .free_bytes = 200'000'000'000,
                           .message = "nearly full"}};
+  status.conditions = {{.type = "GPUNotVisible",
+                        .status = "False",
+                        .reason = "DevicesVisible",
+                        .message = "the driver reports 8 devices",
+                        .observed_generation = 3,
+                        .last_transition_time = At(50'000)}};
   status.heartbeat = At(60'000);
   status.warmups = {{.uid = "0b9c",
                      .prepared = {"image", "u1000"},

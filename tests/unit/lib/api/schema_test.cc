@@ -140,6 +140,9 @@ TEST(Schema, AcceptsNodeStatusesWithOverlongValues) {
     *field = text;
   }
   status.captures[0].left_behind.directories.assign(20, text);
+  status.conditions[0].reason = text;
+  status.conditions[0].message = text;
+  status.conditions.resize(70, status.conditions[0]);
   status.warmups[0].prepared.resize(20, "u1");
   status.warmups[0].bundles.resize(70, status.warmups[0].bundles[0]);
   status.warmups.resize(70, status.warmups[0]);

@@ -36,6 +36,20 @@ TEST(Fit, OtherCpuClassIsRejectedOnlyWithHostCode) {
   EXPECT_TRUE(CheckFit(MadeFor(kGpu, kOtherCpu, false), kGpu, kCpu).ok());
 }
 
+TEST(Fit, BundleNeedsGpuCodeThatTheMachineRuns) {
+  Bundle bundle = MadeFor(kGpu, kCpu, true);
+  bundle.config.facts.gpu_architectures = {"sm_80", "sm_89"};
+  const absl::Status status = CheckFit(bundle, kGpu, kCpu);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::HasSubstr("has GPU code only for sm_80, sm_89, and a node of that type "
+                                   "runs code for sm_90"));
+  bundle.config.facts.gpu_architectures = {"sm_80", "sm_90a"};
+  EXPECT_TRUE(CheckFit(bundle, kGpu, kCpu).ok());
+  bundle.config.facts.gpu_architectures = {"compute_80", "sm_80"};
+  EXPECT_TRUE(CheckFit(bundle, kGpu, kCpu).ok()) << "the driver compiles PTX";
+}
+
 TEST(Fit, BundleWithoutFactorsFitsNoMachine) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckFit(Bundle(), kGpu, kCpu)));
 }

@@ -188,6 +188,8 @@ TEST(Invariants, ReportOnlyDataLossForRandomBytes) {
     ASSERT_TRUE(status.ok() || absl::IsDataLoss(status)) << status;
     FindCompileTime(bytes);
     CubinArchitecture(bytes);
+    HsacoArchitecture(bytes);
+    PtxArchitecture(bytes);
   }
 }
 

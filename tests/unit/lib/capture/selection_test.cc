@@ -190,6 +190,14 @@ TEST_F(SelectionTest, NamesTheEnginesOfItsFiles) {
   EXPECT_EQ(Select()->engines.at("triton"), "3.3.0, 3.4.0, 3.5.0, 3.7.1") << "at most four";
 }
 
+TEST_F(SelectionTest, RecordsTheTargetsOfPtx) {
+  EXPECT_TRUE(Select()->gpu_architectures.empty());
+  scratch_.Write("triton/ONE/k.ptx", "//\n.version 8.4\n.target sm_90a\n.address_size 64\n");
+  scratch_.Write("triton/TWO/k.ptx", "//\n.version 8.4\n.target sm_80\n.address_size 64\n");
+  scratch_.Write("triton/TWO/k.ttir", "//\n.target sm_70\n");
+  EXPECT_EQ(Select()->gpu_architectures, (std::vector<std::string>{"compute_80", "compute_90a"}));
+}
+
 TEST_F(SelectionTest, ReportsEveryRead) {
   ASSERT_TRUE(Select().ok());
   EXPECT_EQ(opened_, (std::multiset<std::string>{kIndexFile, kAutogradFile, kObjectFile,

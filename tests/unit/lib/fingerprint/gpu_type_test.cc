@@ -77,9 +77,9 @@ TEST(GpuTypeOf, BoundsTheLength) {
 TEST(GpuTypeOf, TruncatesEachPart) {
   const std::string name(63, 'n');
   const std::string mig(60, 'm');
-  EXPECT_EQ(GpuTypeOf(GpuDevice{name + "xy", 9, 0, mig + "xyz"}),
+  EXPECT_EQ(GpuTypeOf(GpuDevice{.name = name + "xy", .sm_major = 9, .mig_profile = mig + "xyz"}),
             "nvidia/" + name + "/sm_90/mig-" + mig);
-  EXPECT_EQ(GpuTypeOf(GpuDevice{std::string(62, 'n') + "-x", 9, 0, ""}),
+  EXPECT_EQ(GpuTypeOf(GpuDevice{.name = std::string(62, 'n') + "-x", .sm_major = 9}),
             "nvidia/" + std::string(62, 'n') + "/sm_90");
   std::vector<GpuDevice> devices;
   for (int i = 10; i < 30; ++i) {
@@ -127,6 +127,28 @@ TEST(IsGpuType, RefusesOtherTexts) {
     EXPECT_FALSE(IsGpuType(bad)) << bad;
   }
   EXPECT_FALSE(IsGpuType("nvidia/" + std::string(250, 'a') + "/sm_90"));
+}
+
+TEST(GpuType, AmdGpuHasItsVendorAndArchitecture) {
+  const GpuDevice mi300x = {
+      .name = "device-74a1-304cu-192gb", .vendor = "amd", .architecture = "gfx942"};
+  EXPECT_EQ(GpuTypeOf(mi300x), "amd/device-74a1-304cu-192gb/gfx942");
+  const GpuDevice mi210 = {.name = "AMD Instinct MI210", .vendor = "amd", .architecture = "gfx90a"};
+  EXPECT_EQ(GpuTypeOf(mi210), "amd/instinct-mi210/gfx90a");
+  const std::string both = GpuTypeOf({mi210, GpuDevice{.name = "NVIDIA L4", .sm_major = 8}});
+  EXPECT_EQ(both, "amd+nvidia/instinct-mi210+l4/gfx90a+sm_80");
+  EXPECT_TRUE(IsGpuType(both));
+}
+
+TEST(GpuType, ChecksTheArchitecture) {
+  for (const char* good :
+       {"amd/x/gfx900", "amd/x/gfx90a", "amd/x/gfx1201", "amd/x/gfx90a+gfx942"}) {
+    EXPECT_TRUE(IsGpuType(good)) << good;
+  }
+  for (const char* bad : {"amd/x/gfx", "amd/x/gfx9", "amd/x/gfx90A", "amd/x/gfx90g",
+                          "amd/x/gfx123456", "amd/x/gfx942+", "amd/x/+gfx942", "amd/x/90a"}) {
+    EXPECT_FALSE(IsGpuType(bad)) << bad;
+  }
 }
 
 }  // namespace

@@ -182,5 +182,31 @@ TEST(NodeFactsToJson, WritesKnownFacts) {
   EXPECT_FALSE(NodeFactsToJson(declared).contains("cpu"));
 }
 
+TEST(ParseNodeFacts, ReadsWhatNodeFactsToJsonWrites) {
+  NodeFacts facts{.gpu_type = "nvidia/a10+l4/sm_86+sm_89",
+                  .gpu_kinds = {"nvidia/a10/sm_86", "nvidia/l4/sm_89"},
+                  .gpu_memory_bytes = 1 << 30,
+                  .cpu_class = "x86-64-v4/amd-25-17/5c0d9f21",
+                  .driver_version = "570.86.15",
+                  .device_count = 2,
+                  .cpu = {.architecture = "x86_64", .vendor = "amd", .model = "17"},
+                  .gpu_source = "nvml",
+                  .cpu_source = "proc"};
+  EXPECT_EQ(*ParseNodeFacts(NodeFactsToJson(facts).dump()), facts);
+  facts = {.cpu_class = "x86-64-v4/amd-25-17/5c0d9f21", .gpu_source = "none"};
+  EXPECT_EQ(*ParseNodeFacts(NodeFactsToJson(facts).dump()), facts);
+}
+
+TEST(ParseNodeFacts, RejectsMalformedText) {
+  for (const char* text :
+       {"", "{", "[]", R"({"gpuType":"cpu"})", R"({"gpuType":"../x","cpuClass":"a"})",
+        R"({"gpuType":"cpu","cpuClass":"none"})",
+        R"({"gpuType":"cpu","cpuClass":"x86-64-v4/amd-25-17/5c0d9f21","deviceCount":-1})",
+        R"({"gpuType":"cpu","cpuClass":"x86-64-v4/amd-25-17/5c0d9f21","gpuMemoryBytes":-1})",
+        R"({"gpuType":"cpu","cpuClass":"x86-64-v4/amd-25-17/5c0d9f21","cpu":7})"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseNodeFacts(text).status())) << text;
+  }
+}
+
 }  // namespace
 }  // namespace cachewarm::fingerprint

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "lib/gpu/platform/cuda/sources.h"
+#include "tests/fakes/temp_dir.h"
 
 namespace cachewarm::gpu {
 namespace {
@@ -31,7 +33,7 @@ TEST_F(CudaProbeTest, NvmlReportsEveryDevice) {
   ASSERT_EQ(devices->devices.size(), 8U);
   EXPECT_EQ(devices->devices[0].name, "NVIDIA H100 80GB HBM3");
   EXPECT_EQ(devices->devices[0].sm_major, 9);
-  EXPECT_EQ(devices->devices[0].memory_bytes, 85'520'809'984U);
+  EXPECT_EQ(devices->devices[0].memory_bytes, uint64_t{81'559} << 20U);
   EXPECT_EQ(devices->devices[0].mig_profile, "");
 }
 
@@ -42,6 +44,59 @@ TEST_F(CudaProbeTest, MigInstancesReplaceTheirGpu) {
   EXPECT_EQ(devices->devices[3].name, "NVIDIA H100 80GB HBM3");
   EXPECT_EQ(devices->devices[3].mig_profile, "1g.10gb");
   EXPECT_EQ(devices->devices[3].sm_major, 9);
+}
+
+TEST_F(CudaProbeTest, ReportsTheModelsOfTheField) {
+  struct Case {
+    const char* scenario;
+    const char* name;
+    int major;
+    int minor;
+    uint64_t mebibytes;
+    size_t count;
+    const char* mig;
+  };
+  const Case cases[] = {
+      {"h100x8", "NVIDIA H100 80GB HBM3", 9, 0, 81'559, 8, ""},
+      {"h200x8", "NVIDIA H200", 9, 0, 143'771, 8, ""},
+      {"b200x8", "NVIDIA B200", 10, 0, 183'359, 8, ""},
+      {"l4", "NVIDIA L4", 8, 9, 23'034, 1, ""},
+      {"a100-mig", "NVIDIA A100-SXM4-40GB", 8, 0, 40'960 / 8, 4, "1g.5gb"},
+  };
+  for (const Case& each : cases) {
+    const auto devices = Ask(each.scenario);
+    ASSERT_TRUE(devices.ok()) << devices.status();
+    ASSERT_EQ(devices->devices.size(), each.count) << each.scenario;
+    const Device& device = devices->devices.back();
+    EXPECT_EQ(device.name, each.name);
+    EXPECT_EQ(device.sm_major, each.major) << each.scenario;
+    EXPECT_EQ(device.sm_minor, each.minor) << each.scenario;
+    EXPECT_EQ(device.memory_bytes, each.mebibytes << 20U) << each.scenario;
+    EXPECT_EQ(device.mig_profile, each.mig);
+  }
+}
+
+TEST_F(CudaProbeTest, FindsTheLibraryBelowADriverRoot) {
+  for (const char* directory : {"usr/lib/x86_64-linux-gnu", "usr/lib64", "lib64", ""}) {
+    const TempDir empty;
+    const TempDir driver;
+    const std::filesystem::path path = std::filesystem::path(driver.path()) / directory;
+    std::filesystem::create_directories(path);
+    std::filesystem::copy(FAKE_NVML, path / "libnvidia-ml.so.1");
+    ::setenv("FAKE_GPU_SCENARIO", "l4", 1);
+    const auto devices = MakeCudaProbe({empty.path(), driver.path()})->Run();
+    ASSERT_TRUE(devices.ok()) << devices.status();
+    ASSERT_EQ(devices->devices.size(), 1U) << directory;
+    EXPECT_EQ(devices->devices[0].name, "NVIDIA L4");
+  }
+}
+
+TEST(DriverLibraryPaths, SystemLibraryComesFirst) {
+  const auto paths = DriverLibraryPaths("libx.so", {"/run/nvidia/driver", "/opt/gpu"});
+  EXPECT_EQ(paths.front(), "libx.so");
+  EXPECT_EQ(paths.at(1), "/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libx.so");
+  EXPECT_EQ(paths.back(), "/opt/gpu/libx.so");
+  EXPECT_EQ(DriverLibraryPaths("libx.so", {}), std::vector<std::string>{"libx.so"});
 }
 
 TEST_F(CudaProbeTest, MigGpuWithoutInstancesIsNotReported) {

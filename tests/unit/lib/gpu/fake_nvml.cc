@@ -1,17 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fake libnvidia-ml; $FAKE_GPU_SCENARIO names its behavior.
+// A fake libnvidia-ml. Its scenario is in $FAKE_GPU_SCENARIO, else in the file beside the library
+// with the suffix ".scenario", so that a test can change it under a running program.
+#include <dlfcn.h>
 #include <nvml.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 namespace {
 
+// Names, capabilities and memory sizes as nvidia-smi prints them for these GPUs.
+struct Model {
+  const char* scenario;
+  const char* name;
+  int major;
+  int minor;
+  unsigned long long mebibytes;
+  unsigned count;
+  const char* driver;
+};
+
+constexpr Model kModels[] = {
+    {"h100x8", "NVIDIA H100 80GB HBM3", 9, 0, 81'559, 8, "570.86.15"},
+    {"h200x8", "NVIDIA H200", 9, 0, 143'771, 8, "570.133.20"},
+    {"b200x8", "NVIDIA B200", 10, 0, 183'359, 8, "570.133.20"},
+    {"l4", "NVIDIA L4", 8, 9, 23'034, 1, "550.54.15"},
+    {"a100-mig", "NVIDIA A100-SXM4-40GB", 8, 0, 40'960, 1, "535.183.01"},
+};
+constexpr Model kDefault = {"", "NVIDIA H100 80GB HBM3", 9, 0, 81'559, 1, "570.86.15"};
+
 std::string Scenario() {
-  const char* scenario = std::getenv("FAKE_GPU_SCENARIO");
-  return scenario == nullptr ? "h100x8" : scenario;
+  if (const char* scenario = std::getenv("FAKE_GPU_SCENARIO"); scenario != nullptr) {
+    return scenario;
+  }
+  Dl_info own{};
+  std::string scenario = "h100x8";
+  if (::dladdr(reinterpret_cast<const void*>(&Scenario), &own) != 0) {
+    std::ifstream(std::string(own.dli_fname) + ".scenario") >> scenario;
+  }
+  return scenario;
+}
+
+Model Current() {
+  const std::string scenario = Scenario();
+  for (const Model& model : kModels) {
+    if (scenario == model.scenario) {
+      return model;
+    }
+  }
+  return kDefault;
+}
+
+// Scenarios with MIG: "mig" and "a100-mig" have equal instances, "mig-mixed" two profiles,
+// "mig-empty" none.
+bool HasMig() {
+  return Scenario().find("mig") != std::string::npos;
 }
 
 // Handles: 1 + index for a GPU, 100 + index for a MIG instance of GPU 0.
@@ -35,10 +82,19 @@ nvmlReturn_t Text(const std::string& text, char* out, unsigned size) {
 extern "C" {
 
 nvmlReturn_t nvmlInit_v2() {
-  if (Scenario() == "no-driver") {
+  const std::string scenario = Scenario();
+  if (scenario == "hang") {
+    while (true) {
+      ::pause();
+    }
+  }
+  if (scenario == "crash") {
+    std::abort();
+  }
+  if (scenario == "no-driver") {
     return NVML_ERROR_DRIVER_NOT_LOADED;
   }
-  return Scenario() == "init-fails" ? NVML_ERROR_UNKNOWN : NVML_SUCCESS;
+  return scenario == "init-fails" ? NVML_ERROR_UNKNOWN : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlShutdown() {
@@ -50,7 +106,7 @@ const char* nvmlErrorString(nvmlReturn_t code) {
 }
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char* version, unsigned size) {
-  return Text("570.86.15", version, size);
+  return Text(Current().driver, version, size);
 }
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) {
@@ -58,7 +114,7 @@ nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) {
   if (scenario == "count-fails") {
     return NVML_ERROR_UNKNOWN;
   }
-  *count = scenario == "h100x8" ? 8 : scenario == "none" ? 0 : scenario == "absurd" ? 100'000 : 1;
+  *count = scenario == "none" ? 0 : scenario == "absurd" ? 100'000 : Current().count;
   return NVML_SUCCESS;
 }
 
@@ -75,28 +131,30 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned size) {
   if (scenario == "name-fails") {
     return NVML_ERROR_UNKNOWN;
   }
+  std::string full = Current().name;
   if (NumberOf(device) >= 100) {
-    return Text("NVIDIA H100 80GB HBM3 MIG 1g.10gb", name, size);
+    const bool wide = scenario == "mig-mixed" && NumberOf(device) == 100;
+    full += scenario == "a100-mig" ? " MIG 1g.5gb" : wide ? " MIG 3g.40gb" : " MIG 1g.10gb";
   }
-  return Text("NVIDIA H100 80GB HBM3", name, size);
+  return Text(full, name, size);
 }
 
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t, int* major, int* minor) {
-  *major = 9;
-  *minor = 0;
+  *major = Current().major;
+  *minor = Current().minor;
   return Scenario() == "capability-fails" ? NVML_ERROR_UNKNOWN : NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t* memory) {
-  memory->total = 85'520'809'984;
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) {
+  const unsigned long long slice = NumberOf(device) >= 100 ? 8 : 1;
+  memory->total = (Current().mebibytes << 20U) / slice;
   return Scenario() == "memory-fails" ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t, unsigned* current, unsigned* pending) {
-  const std::string scenario = Scenario();
-  *current = scenario.starts_with("mig") ? NVML_DEVICE_MIG_ENABLE : NVML_DEVICE_MIG_DISABLE;
+  *current = HasMig() ? NVML_DEVICE_MIG_ENABLE : NVML_DEVICE_MIG_DISABLE;
   *pending = *current;
-  return scenario == "h100x8" ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+  return Scenario() == "h100x8" ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t, unsigned* count) {

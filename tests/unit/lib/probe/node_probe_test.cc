@@ -65,6 +65,99 @@ TEST_F(NodeProbe, ReadsDriverAndProc) {
   EXPECT_THAT(facts->cpu_class, StartsWith("x86-64/amd-25-17/"));
 }
 
+TEST_F(NodeProbe, EqualDevicesAreOneKind) {
+  gpu::Devices devices = EightH100();
+  for (gpu::Device& device : devices.devices) {
+    device.memory_bytes = 85'520'809'984;
+  }
+  devices.devices[3].memory_bytes -= 1 << 20;  // reserved by the driver
+  ScriptedProbe probe(devices);
+  const auto facts = ProbeNode({.proc_root = temp_.path(), .facts_file = {}}, probe);
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  EXPECT_EQ(facts->gpu_kinds, std::vector<std::string>{"nvidia/h100-80gb-hbm3/sm_90"});
+  EXPECT_FALSE(HasMixedKinds(*facts));
+  EXPECT_GT(facts->gpu_memory_bytes, uint64_t{85'000'000'000});
+}
+
+TEST_F(NodeProbe, DifferentDevicesAreMixedKinds) {
+  const gpu::Device mig = {.name = "NVIDIA A100-SXM4-40GB", .sm_major = 8, .mig_profile = "1g.5gb"};
+  const gpu::Device wider = {
+      .name = "NVIDIA A100-SXM4-40GB", .sm_major = 8, .mig_profile = "3g.20gb"};
+  const gpu::Device whole = {.name = "NVIDIA A100-SXM4-40GB", .sm_major = 8};
+  const gpu::Device l4 = {.name = "NVIDIA L4", .sm_major = 8, .sm_minor = 9};
+  const std::vector<gpu::Device> mixes[] = {{mig, wider}, {mig, whole}, {whole, l4}};
+  for (const std::vector<gpu::Device>& devices : mixes) {
+    ScriptedProbe probe(gpu::Devices{.devices = devices, .source = "nvml"});
+    const auto facts = ProbeNode({.proc_root = temp_.path(), .facts_file = {}}, probe);
+    ASSERT_TRUE(facts.ok()) << facts.status();
+    EXPECT_TRUE(HasMixedKinds(*facts)) << facts->gpu_type;
+    EXPECT_EQ(facts->gpu_kinds.size(), 2U);
+  }
+  ScriptedProbe same(gpu::Devices{.devices = {mig, mig}, .source = "nvml"});
+  EXPECT_FALSE(HasMixedKinds(*ProbeNode({.proc_root = temp_.path(), .facts_file = {}}, same)));
+}
+
+// The driver's libraries or device files are missing in the agent's container.
+TEST_F(NodeProbe, GpuThatOnlyTheKernelListsIsAnErrorForANode) {
+  ScriptedProbe none(gpu::Devices{.devices = {}, .driver_version = {}, .source = "none"});
+  std::filesystem::create_directories(temp_ / "driver/nvidia/gpus/0000:1b:00.0");
+  NodeProbeOptions options{.proc_root = temp_.path(), .facts_file = {}, .describes_node = true};
+  const absl::Status status = ProbeNode(options, none).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("lists 1 GPUs"));
+  options.describes_node = false;
+  EXPECT_EQ(ProbeNode(options, none)->gpu_type, "cpu") << "a process without the GPU";
+  options.describes_node = true;
+  std::filesystem::remove_all(temp_ / "driver");
+  EXPECT_EQ(ProbeNode(options, none)->gpu_type, "cpu");
+}
+
+TEST_F(NodeProbe, FactsWithoutGpuNeedNoDriver) {
+  const auto facts = ProbeNodeWithoutGpu({.proc_root = temp_.path(), .facts_file = {}});
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  EXPECT_EQ(facts->gpu_type, "");
+  EXPECT_THAT(facts->cpu_class, StartsWith("x86-64/amd-25-17/"));
+  Write("facts.yaml", "gpuType: nvidia/l4/sm_89\n");
+  EXPECT_EQ(ProbeNodeWithoutGpu({.proc_root = temp_.path(), .facts_file = temp_ / "facts.yaml"})
+                ->gpu_type,
+            "nvidia/l4/sm_89");
+}
+
+TEST_F(NodeProbe, AmdGpusMakeAType) {
+  ScriptedProbe probe(
+      gpu::Devices{.devices = std::vector<gpu::Device>(8, {.vendor = gpu::Vendor::kAmd,
+                                                           .name = "device-74a1-304cu-192gb",
+                                                           .architecture = "gfx942"}),
+                   .driver_version = "6.8.5",
+                   .source = "kfd"});
+  const auto facts = ProbeNode({.proc_root = temp_.path(), .facts_file = {}}, probe);
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  EXPECT_EQ(facts->gpu_type, "amd/device-74a1-304cu-192gb/gfx942");
+  EXPECT_TRUE(fingerprint::IsGpuType(facts->gpu_type));
+  EXPECT_EQ(facts->driver_version, "6.8.5");
+}
+
+TEST_F(NodeProbe, HiddenAmdGpuIsAnErrorForANode) {
+  ScriptedProbe probe(gpu::Devices{.source = "none", .hidden = 8});
+  NodeProbeOptions options{.proc_root = temp_.path(), .facts_file = {}, .describes_node = true};
+  EXPECT_THAT(std::string(ProbeNode(options, probe).status().message()),
+              HasSubstr("properties of 8 AMD GPUs"));
+  options.describes_node = false;
+  EXPECT_EQ(ProbeNode(options, probe)->gpu_type, "cpu");
+}
+
+TEST_F(NodeProbe, DeclaredTypeDecidesAMixedNode) {
+  gpu::Devices devices = EightH100();
+  devices.devices[0].name = "NVIDIA L4";
+  ScriptedProbe probe(devices);
+  Write("facts.yaml", "gpuType: nvidia/h100-80gb-hbm3/sm_90\n");
+  const auto facts =
+      ProbeNode({.proc_root = temp_.path(), .facts_file = temp_ / "facts.yaml"}, probe);
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  EXPECT_EQ(facts->gpu_kinds, std::vector<std::string>{"nvidia/h100-80gb-hbm3/sm_90"});
+  EXPECT_FALSE(HasMixedKinds(*facts));
+}
+
 TEST_F(NodeProbe, NodeWithoutGpuHasTypeCpu) {
   ScriptedProbe none(gpu::Devices{.devices = {}, .driver_version = "570", .source = "none"});
   const auto facts = ProbeNode({.proc_root = temp_.path(), .facts_file = {}}, none);

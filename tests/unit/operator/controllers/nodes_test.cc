@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "operator/plan/nodes/offer.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
 
@@ -59,6 +60,30 @@ TEST_F(NodesTest, RepeatedReconcileWritesNothing) {
   const size_t before = Writes();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   EXPECT_EQ(Writes(), before);
+}
+
+TEST_F(NodesTest, NodeCacheFollowsTheGpusOfItsNode) {
+  codec::Json node = NodeObject("a", "uid-a");
+  node["status"]["allocatable"]["nvidia.com/gpu"] = "8";
+  node["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-H200";
+  server.Put(kube::kNodes, node);
+  server.Put(kube::kNodeCaches, NodeCacheObject("a", "uid-a"));
+  StartCache();
+  ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
+  const auto decoded = api::DecodeNodeCache(*CacheOf("a"));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->spec.node, plan::OfferOf(*cluster.node_views.Get({.name = "a"})));
+  EXPECT_EQ(decoded->spec.node.devices.at(0).count, 8);
+  EXPECT_EQ(decoded->node_uid, "uid-a");
+  // The device plugin is removed.
+  server.Put(kube::kNodes, NodeObject("a", "uid-a"));
+  ASSERT_TRUE(Eventually([&] {
+    const auto cached = cluster.node_cache_views.Get("a");
+    return cluster.node_views.Get({.name = "a"})->allocatable.count("nvidia.com/gpu") == 0 &&
+           cached != nullptr && !cached->spec.node.devices.empty();
+  }));
+  ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
+  EXPECT_EQ(api::DecodeNodeCache(*CacheOf("a"))->spec.node, api::NodeOffer{});
 }
 
 TEST_F(NodesTest, ReplacedNodeGetsNewNodeCache) {

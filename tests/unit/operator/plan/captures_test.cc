@@ -172,6 +172,16 @@ TEST_F(Handshake, AnswerToAnotherRequestIsIgnored) {
   EXPECT_TRUE(builder.Decide().status.bundles.empty());
 }
 
+// The agent was restarted and the GPU driver has not answered yet.
+TEST_F(Handshake, BuilderStaysWhileTheGpuOfItsNodeIsUnknown) {
+  Ready(110);
+  builder.cache("n1").status.node.gpu_type = "";
+  const Plan plan = builder.Decide();
+  EXPECT_FALSE(HasEvent(plan, "BuilderLost"));
+  ASSERT_EQ(plan.status.builders.size(), 1U);
+  EXPECT_NE(plan.status.builders[0].state, BuilderState::kFailed);
+}
+
 TEST_F(Handshake, AnswerFromNodeWithChangedFactsIsIgnored) {
   Ready(110);
   Answer(Pushed());

@@ -361,9 +361,13 @@ TEST(Applied, EmptySpecRemovesManagerFields) {
 }
 
 TEST(Applied, NodeCacheIsOwnedByItsNode) {
-  const Json body = NodeCacheBase("n1", "uid-n1");
+  const Json body = NodeCacheBase("n1", "uid-n1", {});
   EXPECT_EQ(body["metadata"]["ownerReferences"][0]["uid"], "uid-n1");
   EXPECT_EQ(body["metadata"]["ownerReferences"][0]["kind"], "Node");
+  EXPECT_FALSE(body.contains("spec"));
+  const Json gpu = NodeCacheBase("n1", "uid-n1", {.devices = {{"nvidia.com/gpu", 8}}});
+  EXPECT_EQ(gpu["spec"],
+            Parse(R"({"node":{"devices":[{"resource":"nvidia.com/gpu","count":8}]}})"));
 }
 
 TEST(Applied, NullRemovesTheLabel) {

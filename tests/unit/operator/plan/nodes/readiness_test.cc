@@ -56,6 +56,15 @@ TEST(NodeReadiness, FullNodeIsFailed) {
       << readiness.message;
 }
 
+// The driver may be installed after the agent has started; the startup taint stays meanwhile.
+TEST(NodeReadiness, HiddenGpuIsWarming) {
+  const NodeReadiness readiness =
+      After([](SnapshotBuilder& builder) { builder.cache("n1").status.node.gpu_type = "cpu"; },
+            {.name = "n1", .gpus = 8});
+  EXPECT_EQ(readiness.state, ReadinessState::kWarming);
+  EXPECT_EQ(readiness.message, "the agent does not see the node's nvidia.com/gpu yet");
+}
+
 TEST(NodeReadiness, PendingBundleIsWarming) {
   const api::BundleState states[] = {api::BundleState::kWaiting, api::BundleState::kFetching};
   for (const api::BundleState state : states) {

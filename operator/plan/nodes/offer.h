@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lib/api/kubernetes.h"
+#include "lib/api/node_cache.h"
+
+namespace cachewarm::plan {
+
+// Returns the accelerators in the Node object for spec.node of its NodeCache: the extended
+// resources that stand for GPUs (fingerprint::VendorOf) and the labels of GPU feature discovery
+// that the agent compares. Pure.
+api::NodeOffer OfferOf(const api::Node& node);
+
+// Returns the first extended resource that kubelet offers on the node although the GPU type
+// `gpu_type`, which the agent reported, has no such device; "" if there is none. Such a node gets
+// no bundle: its agent does not see the driver, and the type, mostly "cpu", would be wrong.
+std::string HiddenDevice(const api::Node& node, std::string_view gpu_type);
+
+// True while the agent has no GPU type because the driver has not answered since its start. The
+// node keeps the bundles and the builders that it has. A node with several kinds of GPU has no type
+// either, but reports its devices.
+bool IsGpuUnknown(const api::NodeStatus& facts);
+
+}  // namespace cachewarm::plan
