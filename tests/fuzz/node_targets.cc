@@ -8,6 +8,8 @@
 #include "lib/codec/yaml.h"
 #include "lib/fingerprint/cpu_class.h"
 #include "lib/fingerprint/node_facts.h"
+#include "lib/resp/reply.h"
+#include "lib/resp/request_reader.h"
 #include "tests/fuzz/targets.h"
 
 namespace cachewarm::fuzz {
@@ -60,6 +62,43 @@ void CachedFile(std::string_view bytes) {
   static_cast<void>(caches::PtxArchitecture(content));
   const auto time = caches::FindCompileTime(content);
   Require(time.graph_ns >= 0 && time.autograd_ns >= 0, "a compile time is not negative");
+}
+
+// Reads `input` in parts of `step` bytes and returns the requests, written again.
+std::string ReadRequests(std::string_view input, size_t step) {
+  size_t reserved = 0;
+  resp::RequestReader reader([&reserved](size_t bytes) {
+    reserved += bytes;
+    return bytes <= (64U << 10U);
+  });
+  std::string written;
+  while (!input.empty()) {
+    const auto read = reader.Read(input.substr(0, step));
+    if (!read.ok()) {
+      return written + "error";
+    }
+    Require(*read > 0, "a reader makes progress");
+    input.remove_prefix(*read);
+    if (reader.IsComplete()) {
+      const std::vector<resp::Argument> request = reader.Take();
+      Require(!request.empty() && request.size() <= resp::RequestLimits().arguments_max,
+              "a request has arguments within the limit");
+      written += resp::ArrayHeader(request.size());
+      for (const resp::Argument& argument : request) {
+        Require(!argument.dropped || argument.bytes.empty(), "a dropped argument has no bytes");
+        written += argument.dropped ? "dropped" : resp::BulkString(argument.bytes);
+      }
+    }
+  }
+  return written;
+}
+
+void RedisRequests(std::string_view bytes) {
+  const std::string whole = ReadRequests(bytes, std::max<size_t>(bytes.size(), 1));
+  Require(ReadRequests(bytes, 1) == whole, "the parts in which bytes arrive change nothing");
+  if (whole.find("dropped") == std::string::npos && !whole.ends_with("error")) {
+    Require(ReadRequests(whole, 7) == whole, "what is written is read again");
+  }
 }
 
 }  // namespace cachewarm::fuzz

@@ -29,6 +29,7 @@ const std::vector<Target>& AllTargets() {
       {"cpu_info", &CpuInfo},
       {"yaml", &Yaml},
       {"cached_file", &CachedFile},
+      {"redis_requests", &RedisRequests},
       {"admission_review", &AdmissionReview},
       {"python_files", &PythonFiles},
       {"directory_marker", &DirectoryMarker},

@@ -54,6 +54,7 @@ void NodeFacts(std::string_view bytes);
 void CpuInfo(std::string_view bytes);
 void Yaml(std::string_view bytes);
 void CachedFile(std::string_view bytes);
+void RedisRequests(std::string_view bytes);
 
 // Aborts with the violated invariant unless `holds`.
 void Require(bool holds, std::string_view invariant);
