@@ -89,6 +89,22 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
                              .help = "Byte limit of the root directory; 0: no limit."})),
       watched_directories(registry.NewGauge({.name = "cachewarm_watched_directories",
                                              .help = "Directories watched for file events."})),
+      redis_requests(registry.NewCounter(
+          {.name = "cachewarm_redis_requests_total",
+           .help =
+               "Keys requested from the Redis endpoint, by cache (fx_graph, autograd, autotune, "
+               "triton, other) and result (hit, miss, stored, dropped: a limit was exceeded).",
+           .labels = {"cache", "result"}})),
+      redis_compile_seconds(registry.NewCounter(
+          {.name = "cachewarm_redis_compile_seconds_total",
+           .help = "Compile time that torch stored in the values served by the Redis endpoint. "
+                   "The time of autograd includes that of fx_graph.",
+           .labels = {"cache"}})),
+      redis_connections(registry.NewGauge({.name = "cachewarm_redis_connections",
+                                           .help = "Clients connected to the Redis endpoint."})),
+      redis_rejected_connections(registry.NewCounter(
+          {.name = "cachewarm_redis_rejected_connections_total",
+           .help = "Clients that the Redis endpoint rejected because of its connection limits."})),
       build_info(registry.NewGauge({.name = "cachewarm_build_info",
                                     .help = "Always 1; the version is the label.",
                                     .labels = {"version"}})) {

@@ -40,6 +40,10 @@ struct Metrics {
   metrics::Gauge& root_free_bytes;
   metrics::Gauge& root_limit_bytes;  // 0: no limit
   metrics::Gauge& watched_directories;
+  metrics::Counter& redis_requests;         // requested keys; labels cache, result (RemoteCommands)
+  metrics::Counter& redis_compile_seconds;  // compile time stored in served values; label cache
+  metrics::Gauge& redis_connections;
+  metrics::Counter& redis_rejected_connections;
   metrics::Gauge& build_info;  // always 1; label version
 };
 

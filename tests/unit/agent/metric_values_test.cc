@@ -221,6 +221,8 @@ TEST(EveryMetricHasATestOfItsValue, OfTheAgent) {
   const std::string calls = "tests/unit/agent/metrics_test.cc";
   const std::string scrub = "tests/unit/agent/steps/scrubbing/scrub_test.cc";
   const std::string program = "tests/integration/agent/program_test.cc";
+  const std::string commands = "tests/unit/agent/remote/remote_commands_test.cc";
+  const std::string endpoint = "tests/unit/agent/remote/remote_endpoint_test.cc";
   fakes::ExpectATestForEveryMetric(
       "agent/metrics.cc",
       {{"cachewarm_fetches_total", {here, "OfAFetch"}},
@@ -249,6 +251,12 @@ TEST(EveryMetricHasATestOfItsValue, OfTheAgent) {
        {"cachewarm_root_free_bytes", {here, "OfTheLoopAndItsDisk"}},
        {"cachewarm_root_limit_bytes", {here, "OfTheLoopAndItsDisk"}},
        {"cachewarm_watched_directories", {here, "OfAFetch"}},
+       {"cachewarm_redis_requests_total", {commands, "CountsHitsMissesAndCompileTimeByCache"}},
+       {"cachewarm_redis_compile_seconds_total",
+        {commands, "CountsHitsMissesAndCompileTimeByCache"}},
+       {"cachewarm_redis_connections", {endpoint, "ClosesAClientThatSendsARequestTooSlowly"}},
+       {"cachewarm_redis_rejected_connections_total",
+        {endpoint, "TenThousandClientsOfOneTreeDoNotAffectAnother"}},
        {"cachewarm_build_info", {calls, "HaveValidNames"}}});
 }
 
