@@ -113,10 +113,13 @@ const CacheTable& CacheTable::AllPresets() {
   return table;
 }
 
-std::vector<api::EnvVar> CacheTable::Env() const {
+std::vector<api::EnvVar> CacheTable::Env(const std::set<std::string, std::less<>>& own) const {
   std::vector<api::EnvVar> env;
   for (const CacheKind* kind : kinds_) {
     for (const EnvRow& row : kind->env) {
+      if (!row.unless.empty() && own.contains(row.unless)) {
+        continue;
+      }
       env.push_back({.name = std::string(row.name),
                      .value = ValueOf(row, fmt::format("{}/{}", api::kMountPath, kind->path))});
     }
@@ -127,6 +130,11 @@ std::vector<api::EnvVar> CacheTable::Env() const {
   std::sort(env.begin(), env.end(),
             [](const api::EnvVar& a, const api::EnvVar& b) { return a.name < b.name; });
   return env;
+}
+
+bool CacheTable::Selects(std::string_view name) const {
+  return std::any_of(kinds_.begin(), kinds_.end(),
+                     [name](const CacheKind* kind) { return kind->name == name; });
 }
 
 Placement CacheTable::Classify(std::string_view path) const {

@@ -40,8 +40,12 @@ class CacheTable {
   // Returns the table with every preset, also those that are opt-in, and no custom cache.
   static const CacheTable& AllPresets();
 
-  // Returns the environment variables to inject into pods, sorted by name, each once.
-  std::vector<api::EnvVar> Env() const;
+  // Returns the environment variables to inject into pods, sorted by name, each once. Leaves out
+  // those that would make an engine ignore one of `own`, the variables that the container sets
+  // itself.
+  std::vector<api::EnvVar> Env(const std::set<std::string, std::less<>>& own = {}) const;
+  // Returns true if the table contains the preset `name`.
+  bool Selects(std::string_view name) const;
   // Returns the properties of the file `path`, relative to a generation's root.
   Placement Classify(std::string_view path) const;
   // Returns the first component of each cache's path, sorted. The agent creates these directories

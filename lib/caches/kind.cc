@@ -10,6 +10,7 @@ namespace cachewarm::caches {
 namespace {
 
 constexpr int kNestingMax = 4;
+constexpr std::string_view kSocketScheme = "unix://";
 
 bool IsLock(std::string_view name) {
   return name == "lock" || name == "locks" || name == ".lockfile" || name.ends_with(".lock");
@@ -102,8 +103,10 @@ const std::vector<CacheKind>& AllKinds() {
 }
 
 std::string ValueOf(const EnvRow& row, std::string_view directory) {
-  return row.value.starts_with('@') ? fmt::format("{}{}", directory, row.value.substr(1))
-                                    : std::string(row.value);
+  const std::string_view scheme = row.value.starts_with(kSocketScheme) ? kSocketScheme : "";
+  const std::string_view rest = row.value.substr(scheme.size());
+  return rest.starts_with('@') ? fmt::format("{}{}{}", scheme, directory, rest.substr(1))
+                               : std::string(row.value);
 }
 
 const CacheKind* FindKind(std::string_view name) {

@@ -14,8 +14,12 @@ namespace cachewarm::caches {
 // An environment variable that makes the engine use a directory below the mount.
 struct EnvRow {
   std::string_view name;
-  // A leading "@" means the kind's directory below the mount; anything else is the literal value.
+  // A leading "@" or "unix://@" stands for the kind's directory below the mount; anything else is
+  // the literal value.
   std::string_view value = "@";
+  // Not set in a container that sets this variable itself, because the engine would then ignore
+  // that one; empty: no such variable.
+  std::string_view unless = {};
 };
 
 // Returns the value of the variable if the kind's directory is `directory`.

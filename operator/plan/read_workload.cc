@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "lib/api/gate/release.h"
@@ -208,6 +209,22 @@ void ReadShapes(PlanContext& context) {
   }
 }
 
+// Returns the names of the variables that the template's container sets in its env.
+std::set<std::string, std::less<>> OwnVariables(const PlanContext& context) {
+  std::set<std::string, std::less<>> names;
+  const TemplateView& view = context.pod_template;
+  const Json* container =
+      view.pod_template == nullptr
+          ? nullptr
+          : render::Named(List(*view.pod_template, {"spec", "containers"}), view.factors.container);
+  if (container != nullptr) {
+    for (const Json& variable : List(*container, {"env"})) {
+      names.insert(Text(variable, "name"));
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 void ReadWorkload(PlanContext& context) {
@@ -222,7 +239,7 @@ void ReadWorkload(PlanContext& context) {
   ReadShapes(context);
   const auto table = caches::CacheTable::Make(context.in.warmup.spec.caches);
   if (table.ok()) {
-    context.env = table->Env();
+    context.env = table->Env(OwnVariables(context));
   } else {
     context.spec_problem = Message(table.status());
   }

@@ -72,7 +72,7 @@ TEST(KindTable, EveryKindSetsVariablesOfItsOwn) {
   for (const CacheKind& kind : AllKinds()) {
     SCOPED_TRACE(kind.name);
     EXPECT_TRUE(std::any_of(kind.env.begin(), kind.env.end(),
-                            [](const EnvRow& row) { return row.value.starts_with('@'); }));
+                            [](const EnvRow& row) { return ValueOf(row, "/m") != row.value; }));
     for (const EnvRow& row : kind.env) {
       EXPECT_TRUE(Matches(row.name, "[A-Z][A-Z0-9_]*")) << row.name;
       EXPECT_FALSE(row.value.empty()) << row.name;
@@ -102,13 +102,16 @@ TEST(KindTable, SelectsTheseKindsOnlyByName) {
       opt_in.emplace_back(kind.name);
     }
   }
-  EXPECT_THAT(opt_in, UnorderedElementsAre("aiter", "miopen", "neuron", "gaudi", "tensorrt"));
+  EXPECT_THAT(opt_in, UnorderedElementsAre("aiter", "miopen", "neuron", "gaudi", "tensorrt",
+                                           "torchinductor-redis"));
 }
 
 TEST(KindTable, PutsTheDirectoryInPlaceOfALeadingAt) {
   EXPECT_EQ(ValueOf({"A"}, "/m/kind"), "/m/kind");
   EXPECT_EQ(ValueOf({"A", "@/jit"}, "/m/kind"), "/m/kind/jit");
   EXPECT_EQ(ValueOf({"A", "@,false,16384"}, "/m/kind"), "/m/kind,false,16384");
+  EXPECT_EQ(ValueOf({"A", "unix://@/a.sock"}, "/m/kind"), "unix:///m/kind/a.sock");
+  EXPECT_EQ(ValueOf({"A", "unix:///a@b"}, "/m/kind"), "unix:///a@b");
   EXPECT_EQ(ValueOf({"A", "1"}, "/m/kind"), "1");
   EXPECT_EQ(ValueOf({"A", "a@b"}, "/m/kind"), "a@b");
 }

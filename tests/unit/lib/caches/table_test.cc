@@ -70,6 +70,40 @@ TEST(CacheTable, SelectsAnOptInPresetOnlyByName) {
   EXPECT_TRUE(named->Classify("aiter/module_norm.so").carried());
 }
 
+TEST(CacheTable, TurnsTheRedisCachesOfTorchOnOnlyByName) {
+  const auto named = CacheTable::Make({{.name = "torchinductor-redis"}});
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_THAT(named->Env(),
+              ElementsAre(api::EnvVar{"TORCHINDUCTOR_AUTOGRAD_REMOTE_CACHE", "1"},
+                          api::EnvVar{"TORCHINDUCTOR_AUTOTUNE_REMOTE_CACHE", "1"},
+                          api::EnvVar{"TORCHINDUCTOR_FX_GRAPH_REMOTE_CACHE", "1"},
+                          api::EnvVar{"TORCHINDUCTOR_REDIS_URL",
+                                      "unix:///var/cache/cachewarm/redis/endpoint.sock"}));
+  EXPECT_TRUE(named->Selects("torchinductor-redis"));
+  EXPECT_FALSE(named->Selects("torchinductor"));
+  EXPECT_FALSE(CacheTable::DefaultPresets().Selects("torchinductor-redis"));
+}
+
+// torch prefers the URL to host and port.
+TEST(CacheTable, SetsNoUrlInAContainerThatNamesTheHostOfItsRedis) {
+  const auto named = CacheTable::Make({{.name = "torchinductor-redis"}});
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ(named->Env({"TORCHINDUCTOR_REDIS_HOST"}).size(), named->Env().size() - 1);
+  EXPECT_EQ(named->Env({"TORCHINDUCTOR_REDIS_PORT", ""}), named->Env());
+}
+
+TEST(CacheTable, CapturesTheValuesOfTheRedisEndpointAndNotItsSocket) {
+  const CacheTable& table = CacheTable::AllPresets();
+  const Placement value = table.Classify("redis/" + std::string(64, 'a') + ".value");
+  EXPECT_TRUE(value.carried());
+  EXPECT_EQ(value.role, Role::kIndex);
+  EXPECT_TRUE(value.native);
+  EXPECT_TRUE(value.hard_link);
+  EXPECT_EQ(value.mode(), 0444U);
+  EXPECT_EQ(table.Classify("redis/endpoint.sock").skip, Skip::kNotAllowed);
+  EXPECT_EQ(table.Classify("redis/a/b.value").skip, Skip::kNotAllowed);
+}
+
 TEST(CacheTable, PointsAVariableBelowTheDirectoryOfItsKind) {
   const std::vector<api::EnvVar> env = CacheTable::AllPresets().Env();
   EXPECT_THAT(env,

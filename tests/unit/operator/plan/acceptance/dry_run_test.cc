@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "lib/codec/json_value.h"
@@ -42,6 +43,26 @@ TEST(Acceptance, InjectsOnceDryRunIsAllowed) {
   EXPECT_EQ(plan.set_inject_label, true);
   EXPECT_FALSE(plan.dry_run.has_value());
   EXPECT_TRUE(HasEvent(plan, "Injecting"));
+}
+
+// torch would ignore TORCHINDUCTOR_REDIS_HOST if the URL of the agent's endpoint were set too.
+TEST(Acceptance, InjectsTheUrlOfTheEndpointUnlessThePodNamesTheHostOfItsRedis) {
+  const auto injects_url = [](SnapshotBuilder& builder) {
+    builder.warmup().spec.caches = {{.name = "torchinductor-redis"}};
+    builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
+    const Plan plan = builder.Decide();
+    EXPECT_TRUE(plan.status.injection.has_value());
+    const auto& env = plan.status.injection->env;
+    EXPECT_GE(env.size(), 3U);
+    return std::any_of(env.begin(), env.end(),
+                       [](const auto& each) { return each.name == "TORCHINDUCTOR_REDIS_URL"; });
+  };
+  SnapshotBuilder without = OneNode();
+  EXPECT_TRUE(injects_url(without));
+  SnapshotBuilder with = OneNode();
+  with.pod_template()["spec"]["containers"][0]["env"] = {
+      {{"name", "TORCHINDUCTOR_REDIS_HOST"}, {"value", "redis.team"}}};
+  EXPECT_FALSE(injects_url(with));
 }
 
 TEST(Acceptance, RepeatsDryRunAfterTenMinutesWhileInjecting) {
