@@ -225,6 +225,10 @@ std::vector<Setting> SettingsOf(Config& config) {
        "3600", ScrubSeconds(config.scrub_seconds),
        "seconds between two scrubs of an active tree (comparisons of its files with its bundles), "
        "60 to 2592000; 0 disables scrubbing"},
+      {"--redis-endpoint", "CACHEWARM_REDIS_ENDPOINT", "redis.endpoint", "false",
+       settings::Boolean(config.redis_endpoint),
+       "true: serve the Redis remote caches of torch to pods of warmups that select the preset "
+       "torchinductor-redis, on a Unix socket in the directory that they mount"},
       {"--log-level", "CACHEWARM_LOG_LEVEL", "logLevel", "info",
        settings::Parsed(config.log_level, &ParseLogLevel),
        "debug, info, warning or error; logs are JSON lines on standard error"},

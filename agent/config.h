@@ -33,6 +33,7 @@ struct Config {
   int workers = 3;               // concurrent fetches and publications
   int transfer_threads = 2;      // threads of each fetch or publication
   int64_t scrub_seconds = 3600;  // seconds between two scrubs of an active tree; 0: never
+  bool redis_endpoint = false;   // serve torch's Redis remote caches on a socket in each tree
   bundle::KeyFiles keys;
   bundle::Limits limits;  // a bundle that exceeds one of them is rejected
   LogLevel log_level = LogLevel::kInfo;

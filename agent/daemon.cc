@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "agent/remote/remote_endpoint.h"
 #include "agent/steps/workers.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/retire.h"
@@ -32,6 +33,22 @@ std::unique_ptr<Watcher> MakeWatcher(const Clock& clock, Log& log) {
   log.Warning("inotify unavailable; pod starts will be reported as unknown",
               {{"err", Message(watcher.status())}});
   return MakeUnavailableWatcher();
+}
+
+// Returns null if the endpoint cannot start: pods then compile without it.
+std::unique_ptr<RemoteEndpoint> MakeEndpoint(const fs::Dir& root,
+                                             const DaemonDependencies& dependencies) {
+  absl::StatusOr<std::unique_ptr<RemoteEndpoint>> endpoint =
+      RemoteEndpoint::Start({.root = root,
+                             .clock = dependencies.clock,
+                             .log = dependencies.log,
+                             .metrics = dependencies.metrics});
+  if (endpoint.ok()) {
+    return *std::move(endpoint);
+  }
+  dependencies.log.Error("cannot start the Redis endpoint; pods compile without it",
+                         {{"err", Message(endpoint.status())}});
+  return nullptr;
 }
 
 // Completes or discards the interrupted work of an earlier process, and retires trees that were
@@ -251,10 +268,17 @@ void Daemon::RunLoop(const fs::Dir& root, const GpuObservation& node, StatusWrit
                         .keys = config_.keys,
                         .limits = config_.limits,
                         .wake = [&running] { running->Wake(); }};
-  Loop loop(context, node,
-            {.limit_bytes = config_.byte_limit,
-             .version = dependencies_.version,
-             .scrub = Duration(config_.scrub_seconds * 1000)},
+  const std::unique_ptr<RemoteEndpoint> endpoint =
+      config_.redis_endpoint ? MakeEndpoint(root, dependencies_) : nullptr;
+  LoopOptions options{.limit_bytes = config_.byte_limit,
+                      .version = dependencies_.version,
+                      .scrub = Duration(config_.scrub_seconds * 1000)};
+  if (endpoint != nullptr) {
+    options.serve_redis = [&endpoint](std::set<std::string> trees) {
+      endpoint->Serve(std::move(trees));
+    };
+  }
+  Loop loop(context, node, std::move(options),
             [&](const std::string& target, api::NodeCacheStatus status) {
               is_ready_ = own_.HasSynced() && status.node.root.writable;
               writer.Set(target, std::move(status));

@@ -23,6 +23,9 @@ constexpr int kPassesMax = 4;
 // on such a file and restarts before its tree is replaced, it mounts the same tree again.
 constexpr Duration kRestartedWithin(600'000);
 
+// The preset whose pods use the Redis endpoint (lib/caches/kinds/torchinductor_redis.cc).
+constexpr std::string_view kRedisPreset = "torchinductor-redis";
+
 template <class... Ts>
 struct Overloaded : Ts... {
   using Ts::operator()...;
@@ -145,6 +148,7 @@ absl::Status Loop::Reconcile(const api::NodeCacheSpec& desired, bool is_known) {
   }
   scrub_.Update(inventory_);
   watched_.Update(inventory_);
+  ServeRedis();
   truncated_files_.Sweep(watched_.ActiveWithin(kRestartedWithin));
   return absl::OkStatus();
 }
@@ -236,6 +240,30 @@ bool Loop::CompleteStep(const Mount& mount, const absl::Status& done, std::strin
   context_.log.Error("step failed",
                      {{"step", what}, {"path", MountPath(mount)}, {"err", Message(done)}});
   return false;
+}
+
+// Running pods keep the tree that they have mounted, so a tree is served beyond its activity.
+void Loop::ServeRedis() {
+  if (options_.serve_redis == nullptr) {
+    return;
+  }
+  for (const auto& [mount, link] : inventory_.links) {
+    if (tables_.Of(mount.uid)->Selects(kRedisPreset)) {
+      redis_trees_.insert(link.generation);
+    } else {
+      redis_trees_.erase(link.generation);
+    }
+  }
+  std::set<std::string> watched;
+  for (std::string& generation : watched_.ActiveWithin(Duration::max())) {
+    watched.insert(std::move(generation));
+  }
+  std::erase_if(redis_trees_, [&](const auto& each) { return !watched.contains(each); });
+  std::set<std::string> trees;
+  for (const std::string& generation : redis_trees_) {
+    trees.insert(GenerationPath(generation));
+  }
+  options_.serve_redis(std::move(trees));
 }
 
 std::vector<CaptureOrder> Loop::Orders(const api::NodeCacheSpec& desired) const {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 
@@ -39,6 +40,10 @@ struct LoopOptions {
   // measured every `idle` instead.
   Duration measure{300'000};
   Duration scrub{3'600'000};  // time between two scrubs of an active tree; zero: never
+  // Called in each iteration with the trees (paths below the root) in which the Redis endpoint
+  // serves: those of warmups that select it, as long as they are watched. Null: there is no
+  // endpoint.
+  std::function<void(std::set<std::string> trees)> serve_redis;
 };
 
 api::NodeStatus NodeStatusOf(const GpuObservation& node, const std::string& version);
@@ -86,6 +91,7 @@ class Loop {
   std::vector<CaptureOrder> Orders(const api::NodeCacheSpec& desired) const;
   void UpdateHistory(const api::NodeCacheSpec& desired, bool is_known);
   void PruneHistory(const api::NodeCacheSpec& desired);
+  void ServeRedis();
   void MeasureRoot(bool force);
   // Updates the conditions, and logs each one whose status changed.
   void UpdateConditions(const api::NodeOffer& offer);
@@ -109,6 +115,7 @@ class Loop {
   std::vector<api::Condition> conditions_;
   Tables tables_;
   WatchedTrees watched_;
+  std::set<std::string> redis_trees_;  // generations in which the Redis endpoint serves
   TruncatedFiles truncated_files_;
   Fetches fetches_;
   Captures captures_;

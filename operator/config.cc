@@ -87,7 +87,7 @@ settings::Table TableOf(Config& config) {
           .settings = SettingsOf(config),
           .requests = {},
           .foreign_keys = {"store", "registry", "byteLimit", "nodeFacts", "driverRoots",
-                           "agentWorkers", "transfer", "signature", "scrub", "limits"}};
+                           "agentWorkers", "transfer", "signature", "scrub", "limits", "redis"}};
 }
 
 absl::StatusOr<CommandLine> ParseConfig(const settings::Sources& sources) {

@@ -85,7 +85,7 @@ def test_root_is_used_in_policy_mount_and_configuration(helm):
 def test_registry_and_limits_are_in_the_configuration(helm):
     rendered = helm.template(
         "--set", "store=oci://r.local:5000/cw,byteLimit=50000000000,logLevel=debug",
-        "--set", "scrub.intervalSeconds=0",
+        "--set", "scrub.intervalSeconds=0,redis.endpoint=true",
         "--set", "registry.insecure={r.local:5000,s.local}",
         "--set", "registry.authFile=/etc/cachewarm-registry/config.json",
         "--set", "registry.clientCertificateFile=/etc/cachewarm-registry/tls.crt",
@@ -99,6 +99,7 @@ def test_registry_and_limits_are_in_the_configuration(helm):
     assert config_of(rendered) == {
         "store": "oci://r.local:5000/cw", "root": "/var/lib/cachewarm",
         "byteLimit": 50000000000, "scrub": {"intervalSeconds": 0}, "logLevel": "debug",
+        "redis": {"endpoint": True},
         "builders": {"jobsMax": 3}, "fetch": {"nodesMax": 8}, "nodeCondition": True,
         "freshNodes": {"tainted": True},
         "registry": {"insecure": ["r.local:5000", "s.local"],
@@ -256,6 +257,7 @@ def test_quota_is_optional(helm):
     ("byteLimit=-1", "byteLimit"),
     ("scrub.intervalSeconds=59", "intervalSeconds"),
     ("scrub.interval=3600", "interval"),
+    ("redis.endpoint=6379", "endpoint"),
     ("logLevel=loud", "logLevel"),
     ("operator.replicas=99", "replicas"),
     ("agent.image.pullPolicy=Sometimes", "pullPolicy"),

@@ -52,6 +52,7 @@ TEST(Config, HasDefaultsThatWorkInAPod) {
   EXPECT_EQ(parsed->config.byte_limit, 0);
   EXPECT_EQ(parsed->config.transfer_threads, 2);
   EXPECT_EQ(parsed->config.scrub_seconds, 3600);
+  EXPECT_FALSE(parsed->config.redis_endpoint);
   EXPECT_EQ(parsed->config.limits.entries_max, 200'000);
   EXPECT_EQ(parsed->config.limits.ratio_max, 400);
   EXPECT_EQ(parsed->config.node_facts, "");
@@ -69,6 +70,8 @@ transfer:
   threads: 4
 scrub:
   intervalSeconds: 86400
+redis:
+  endpoint: true
 limits:
   files: 1000
   fileBytes: 17179869184
@@ -114,6 +117,7 @@ registry:
   EXPECT_EQ(config.workers, 3) << "workers is the operator's";
   EXPECT_EQ(config.transfer_threads, 4);
   EXPECT_EQ(config.scrub_seconds, 86400);
+  EXPECT_TRUE(config.redis_endpoint);
   EXPECT_EQ(config.limits.entries_max, 1000);
   EXPECT_EQ(config.limits.file_bytes_max, 16LL << 30);
   EXPECT_EQ(config.limits.total_bytes_max, 128LL << 30);

@@ -51,6 +51,7 @@ class LoopTest : public ::testing::Test, protected Workbench {
       warmup.bundles.push_back({.key = "k", .digest = digest, .bytes = 10});
     }
     warmup.renew = renew_;
+    warmup.caches = caches_;
     node_cache.spec.warmups = {warmup};
     loop_->SetDesired(std::make_shared<const api::NodeCache>(node_cache));
   }
@@ -94,6 +95,7 @@ class LoopTest : public ::testing::Test, protected Workbench {
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<Context> context_;
   api::NodeCacheSpec spec_;
+  std::vector<api::CacheChoice> caches_;
   int renew_ = 0;
   std::unique_ptr<Loop> loop_;
   std::string target_;
@@ -552,6 +554,30 @@ TEST_F(LoopTest, AFetchIsRefusedWhenTheRunningOnesTakeWhatTheByteLimitLeaves) {
   EXPECT_EQ(second.state, api::BundleState::kFailed);
   EXPECT_EQ(second.reason, api::reason::kOverLimit) << second.message;
   gate.set_value();
+}
+
+TEST_F(LoopTest, ServesRedisInTheActiveTreeAndInTreesOfRunningPods) {
+  std::set<std::string> served;
+  Restart({.version = "test",
+           .serve_redis = [&served](std::set<std::string> trees) { served = std::move(trees); }});
+  Want({});
+  ASSERT_TRUE(IterateUntil([&] { return !status_.warmups.empty(); }));
+  EXPECT_TRUE(served.empty()) << "the warmup does not select the preset";
+  caches_ = {{.name = "torchinductor-redis"}};
+  Want({});
+  ASSERT_TRUE(IterateUntil([&] { return served.size() == 1; }));
+  const std::string first = *served.begin();
+  EXPECT_TRUE(stdfs::is_directory(root_ / first)) << first;
+  renew_ = 1;
+  Want({});
+  ASSERT_TRUE(IterateUntil([&] { return served.size() == 2; }));
+  EXPECT_TRUE(served.contains(first)) << "a running pod has it mounted";
+  clock_.Advance(std::chrono::hours(3));
+  ASSERT_TRUE(IterateUntil([&] { return served.size() == 1; }));
+  EXPECT_FALSE(served.contains(first));
+  caches_ = {};
+  Want({});
+  EXPECT_TRUE(IterateUntil([&] { return served.empty(); }));
 }
 
 }  // namespace

@@ -231,6 +231,28 @@ TEST_F(AgentSettings, TransferThreadsAreThoseOfAFetch) {
   EXPECT_GE(during[1] - during[0], 9) << "11 more, but for threads that end in between";
 }
 
+class AgentRedis : public AgentSettings, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(AgentRedis, EndpointServesOnlyWarmupsThatSelectThePreset) {
+  api::WantedWarmup with = WarmupOf(DigestOf("nothing"));
+  with.caches = {{.name = "torchinductor-redis"}};
+  const api::WantedWarmup without = WarmupOf(DigestOf("nothing"), 1);
+  Put({.warmups = {with, without}});
+  Start(GetParam() ? "redis: {endpoint: true}\n" : "");
+  const auto socket_of = [&](const api::WantedWarmup& warmup) {
+    const Mount mount{warmup.ns, warmup.name, warmup.uid, warmup.run_as[0]};
+    return scratch_ / ("root/" + MountPath(mount) + "/redis/endpoint.sock");
+  };
+  ASSERT_TRUE(fakes::Await([&] {
+    return stdfs::exists(socket_of(with)) == GetParam() && Status().warmups.size() == 2;
+  })) << log_.Text();
+  EXPECT_FALSE(stdfs::exists(socket_of(without)));
+  Stop();
+  EXPECT_FALSE(stdfs::exists(socket_of(with)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AgentRedis, ::testing::Bool());
+
 TEST_F(AgentSettings, RootIsWhereDirectoriesAreMade) {
   Put({.warmups = {WarmupOf(DigestOf("nothing"))}});
   Start("");
@@ -285,6 +307,7 @@ TEST(EverySettingHasATest, OfTheAgent) {
           {"--limit-file-bytes", {here, "RefusesABundleThatTheDefaultsTake"}},
           {"--limit-bytes", {here, "RefusesABundleThatTheDefaultsTake"}},
           {"--limit-ratio", {here, "RefusesABundleThatTheDefaultsTake"}},
+          {"--redis-endpoint", {here, "EndpointServesOnlyWarmupsThatSelectThePreset"}},
           {"--log-level", {program, "LogLevelDropsLinesBelowIt"}},
           {"--registry-insecure", {registry, "InsecureHostsAreSpokenToInPlainHttp"}},
           {"--registry-ca-file", {registry, "CaFileDecidesWhichServerIsTrusted"}},

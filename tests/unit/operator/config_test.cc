@@ -70,6 +70,7 @@ TEST(OperatorConfig, ReadsFileSharedWithAgents) {
                                         "signature:\n  publicKeyFile: /k.pub\n"
                                         "agentWorkers: 4\ntransfer:\n  threads: 4\n"
                                         "scrub:\n  intervalSeconds: 60\n"
+                                        "redis:\n  endpoint: true\n"
                                         "byteLimit: 1000\nleaderElect: false\n"}}});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->config.root, "/data/cachewarm");
