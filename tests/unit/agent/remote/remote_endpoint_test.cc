@@ -80,7 +80,7 @@ TEST_F(RemoteEndpointTest, ReadsAndWritesAreEvidenceInTheTree) {
                   .ok());
   const auto table = caches::CacheTable::Make({{.name = "torchinductor-redis"}});
   const auto classify = [&](WallTime begin) {
-    const WallTime end = SystemClock().Now() + Duration(1);
+    const WallTime end = SystemClock().Now() + Duration(10'000);
     const api::StartWindow window{.started_time = begin, .ready_time = end};
     return ClassifyStart((*watcher)->Read("uid-1", begin, end), window, *table);
   };
