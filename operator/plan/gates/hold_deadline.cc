@@ -70,7 +70,8 @@ WallTime HoldDeadlines::EndFor(const api::Pod& pod) const {
     const auto next = revision->second.upper_bound(pod.meta.created);
     if (next != revision->second.begin()) {
       const Rollout& rollout = std::prev(next)->second;
-      if (rollout.first_held != WallTime{} && rollout.first_held <= pod.meta.created) {
+      const bool is_part = pod.meta.created - rollout.last < kRolloutGap;
+      if (is_part && rollout.first_held != WallTime{} && rollout.first_held <= pod.meta.created) {
         return rollout.first_held + longest_;
       }
     }

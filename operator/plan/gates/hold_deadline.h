@@ -30,7 +30,7 @@ Duration MaxHold(const api::CacheWarmup& warmup, const RolloutConstraints& const
 // or longer according to its annotations. Deleted pods do not count.
 class HoldDeadlines {
  public:
-  // Takes the pods of one warmup, in any order.
+  // Takes the pods of one warmup, in any order. DeadlineOf() also accepts pods created later.
   HoldDeadlines(const std::vector<std::shared_ptr<const api::Pod>>& pods, Duration longest);
 
   // Returns the time at which `pod` must be released: the end of its rollout's budget or, if no

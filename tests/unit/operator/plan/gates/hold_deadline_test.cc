@@ -96,6 +96,15 @@ TEST_F(HoldDeadline, TenMinuteGapStartsNewBudget) {
   EXPECT_EQ(DeadlineOf("b"), At(760));
 }
 
+TEST_F(HoldDeadline, PodCreatedAfterTheOthersWereReadStartsNewBudgetAfterTheGapToo) {
+  builder_.Pod({.name = "a", .node = "n1", .created = 100, .annotations = kReleased});
+  const HoldDeadlines deadlines(builder_.in().pods, seconds(60));
+  builder_.Pod({.name = "b", .held = true, .created = 100 + 599});
+  EXPECT_EQ(deadlines.DeadlineOf(*builder_.in().pods.back()), At(160));
+  builder_.Pod({.name = "b", .held = true, .created = 100 + 600});
+  EXPECT_EQ(deadlines.DeadlineOf(*builder_.in().pods.back()), At(760));
+}
+
 TEST_F(HoldDeadline, BuilderJobsUseNoBudget) {
   builder_.Pod({.name = "a", .created = 50, .annotations = kReleased, .job = "j"});
   builder_.Pod({.name = "b", .held = true, .created = 100});
