@@ -35,10 +35,18 @@ struct Rolling {
   const Json* missing = nullptr;
 };
 
+// Returns status.observedGeneration; 0 if it is missing or invalid. Argo writes it as a string.
+int64_t ObservedGeneration(const Json& object) {
+  const std::string text = kube::TextAt(object, {"status", "observedGeneration"});
+  int64_t generation = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), generation);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  return is_number ? generation : CountAt(object, {"status", "observedGeneration"}, 0);
+}
+
 // Returns true if all pods of the current template exist.
 bool IsRolledOut(const Json& object, int64_t replicas) {
-  return CountAt(object, {"status", "observedGeneration"}, 0) >=
-             CountAt(object, {"metadata", "generation"}, 0) &&
+  return ObservedGeneration(object) >= CountAt(object, {"metadata", "generation"}, 0) &&
          CountAt(object, {"status", "updatedReplicas"}, 0) >= replicas;
 }
 
@@ -82,14 +90,15 @@ void ReadDeployment(const Json& object, plan::RolloutConstraints& out) {
   }
 }
 
-// The strategy blueGreen creates a complete second set of pods before it removes the first. So it
-// always surges, and no pod of the first set may be missing.
+// The strategy blueGreen creates a complete second set of pods before it removes the first. So its
+// surge is 100 %, and no pod of the first set may be missing.
 void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
   const Json none = 0;
+  const Json all = "100%";
   const bool whole = kube::At(object, {"spec", "strategy", "blueGreen"}) != nullptr;
   const Json* surge = kube::At(object, {"spec", "strategy", "canary", "maxSurge"});
   const Json* missing = kube::At(object, {"spec", "strategy", "canary", "maxUnavailable"});
-  ReadRolling(object, {.surge = whole ? nullptr : surge, .missing = whole ? &none : missing}, out);
+  ReadRolling(object, {.surge = whole ? &all : surge, .missing = whole ? &none : missing}, out);
 }
 
 // Requires all replicas to be available, because an update deletes each pod before it creates the

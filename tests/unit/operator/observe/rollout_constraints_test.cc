@@ -212,6 +212,43 @@ INSTANTIATE_TEST_SUITE_P(
                  1, false}),
     [](const auto& each) { return each.param.name; });
 
+struct RolloutCase {
+  const char* name;
+  const char* strategy;
+  const char* status;
+  int64_t pods_most;
+};
+
+class RequiredPodsOfARollout : public RolloutConstraintsTest,
+                               public testing::WithParamInterface<RolloutCase> {};
+
+// Argo writes observedGeneration as a string.
+TEST_P(RequiredPodsOfARollout, AreTwiceTheReplicasWhileBlueGreenRolls) {
+  Json object =
+      Workload("Rollout", "replicas: 5, strategy: " + std::string(GetParam().strategy), 3);
+  object["metadata"]["generation"] = 7;
+  object["status"] = FromYaml(GetParam().status);
+  server.Put(kube::kRollouts, object);
+  StartCache();
+  EXPECT_EQ(ReadRolloutConstraints(cluster, WarmupOf("Rollout")).pods_most, GetParam().pods_most);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RequiredPodsOfARollout,
+    testing::Values(RolloutCase{"blue_green_rolls", "{blueGreen: {activeService: llama}}",
+                                "{observedGeneration: '7', updatedReplicas: 4}", 10},
+                    RolloutCase{"blue_green_at_rest", "{blueGreen: {activeService: llama}}",
+                                "{observedGeneration: '7', updatedReplicas: 5}", 5},
+                    RolloutCase{"blue_green_not_seen", "{blueGreen: {activeService: llama}}",
+                                "{observedGeneration: '6', updatedReplicas: 5}", 10},
+                    RolloutCase{"canary_rolls", "{canary: {}}",
+                                "{observedGeneration: '7', updatedReplicas: 4}", 7},
+                    RolloutCase{"canary_at_rest", "{canary: {}}",
+                                "{observedGeneration: '7', updatedReplicas: 5}", 5},
+                    RolloutCase{"odd_generation", "{canary: {}}",
+                                "{observedGeneration: 9c0d, updatedReplicas: 5}", 7}),
+    [](const auto& each) { return each.param.name; });
+
 TEST_F(RolloutConstraintsTest, MatchingBudgetRaisesRequirement) {
   server.Put(kube::kDeployments, Workload("Deployment", "replicas: 4", 3));
   server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {app: llama}}", 4, 3));
