@@ -22,13 +22,14 @@ constexpr size_t kItemsMax = 64;  // above every list limit of the spec, which i
 constexpr size_t kQuotedBytesMax = 80;
 constexpr size_t kProblemsMax = 8;
 
-constexpr std::array<SpecAnnotation, 12> kTable = {{
+constexpr std::array<SpecAnnotation, 13> kTable = {{
     {"cachewarm.io/backoff-limit", "compile", "backoffLimit", Form::kNumber, "3"},
     {"cachewarm.io/builder", "compile", "builder", Form::kText, "FirstPod"},
     {"cachewarm.io/caches", "", "caches", Form::kNames, "torchinductor,triton"},
     {"cachewarm.io/container", "", "container", Form::kText, "server"},
     {"cachewarm.io/gate", "gate", "mode", Form::kText, "Never"},
     {"cachewarm.io/gpu-types", "", "gpuTypes", Form::kList, "nvidia/h100-80gb-hbm3/sm_90"},
+    {"cachewarm.io/hang-seconds", "", "hangSeconds", Form::kNumber, "300"},
     {"cachewarm.io/max-hold-seconds", "gate", "maxHoldSeconds", Form::kNumber, "60"},
     {"cachewarm.io/node-selector", "", "nodeSelector", Form::kLabels, "pool=serving"},
     {"cachewarm.io/paused", "", "paused", Form::kBoolean, "true"},

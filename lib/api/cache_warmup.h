@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/api/bundle_status.h"
 #include "lib/api/condition.h"
 #include "lib/base/clock.h"
-#include "lib/base/digest.h"
 #include "lib/codec/json_fwd.h"
 
 // The CacheWarmup resource (crds/cachewarmups.yaml; tests/unit/lib/api keeps both equal). Plain
@@ -91,6 +91,9 @@ struct WarmupSpec {
   std::map<std::string, std::string> node_selector;
   CompileSpec compile;
   GateSpec gate;
+  // A start with a bundle is hung when it has taken three times the median cold start, and this
+  // many seconds longer than it.
+  int hang_seconds = 300;
   bool paused = false;
 };
 
@@ -109,72 +112,6 @@ struct Injection {
   bool gate = false;
   std::vector<std::string> warm_revisions;  // revisions whose pods are not held; at most 16
   friend bool operator==(const Injection&, const Injection&) = default;
-};
-
-// One published bundle and the number of nodes that have it.
-struct BundleStatus {
-  std::string key;  // 64 hex digits
-  std::string gpu_type;
-  std::string cpu_class;
-  std::string image;  // as written in the pod template
-  Digest digest;
-  int64_t bytes = 0;
-  int files = 0;
-  bool native = true;  // has native host code: only nodes of `cpu_class` use the bundle
-  double compile_seconds = 0;
-  std::string builder_pod;
-  std::string builder_node;
-  WallTime published_time{};
-  int nodes_desired = 0;
-  int nodes_ready = 0;
-  int nodes_failed = 0;
-  int nodes_waiting = 0;  // nodes that wait for a fetch slot
-  std::string message;
-  friend bool operator==(const BundleStatus&, const BundleStatus&) = default;
-};
-
-enum class BuilderState { kElected, kCapturing, kCaptured, kFailed };
-
-// The bundle of the builder's group, not published yet: has the files of the pods captured so far.
-struct CapturedBundle {
-  Digest digest;
-  int64_t bytes = 0;
-  int files = 0;
-  bool native = true;
-  double compile_seconds = 0;
-  WallTime captured_time{};  // when the most recent pod was captured or given up
-  friend bool operator==(const CapturedBundle&, const CapturedBundle&) = default;
-};
-
-inline constexpr size_t kRanksMax = 64;
-
-// The last build of one key. A new leader computes the same backoff from `attempt` and the times.
-struct BuilderStatus {
-  std::string key;
-  std::string gpu_type;
-  std::string cpu_class;
-  std::string image;
-  std::string revision;
-  // Hash of the spec's caches, nodeSelector, gpuTypes and time limits: if it changes, `attempt`
-  // starts from 1 again. Empty for builds by older operators.
-  std::string settings_hash;
-  std::string pod_uid;
-  std::string pod_name;
-  std::string job;  // name of the builder Job; empty if the builder is a pod of the workload
-  std::string node;
-  BuilderState state = BuilderState::kElected;
-  int attempt = 1;
-  WallTime elected_time{};
-  WallTime answered_time{};  // time of the last response to compile.requests; zero before
-  WallTime finished_time{};  // when the builder's pod was captured or the build failed; zero before
-  std::string reason;
-  std::string message;  // why the build failed, or why other pods of the group were not captured
-  // If the builder belongs to a group of pods: uids of the pods of the group that were captured or
-  // given up, the builder's own first; at most kRanksMax.
-  std::vector<std::string> ranks;
-  // Set from the capture of the builder's own pod until the bundle of the group is published.
-  std::optional<CapturedBundle> captured;
-  friend bool operator==(const BuilderStatus&, const BuilderStatus&) = default;
 };
 
 // Result of a pod's first start (crds/cachewarmups.yaml, status.starts.counts). Cold: the pod had
@@ -267,8 +204,9 @@ struct WarmupStatus {
   int64_t min_available = 0;
   std::optional<Injection> injection;
   std::optional<Suspension> suspension;
-  std::vector<BundleStatus> bundles;    // sorted by key; at most 64
-  std::vector<BuilderStatus> builders;  // sorted by key; at most 64
+  std::vector<BundleStatus> bundles;               // sorted by key; at most 64
+  std::vector<SuspendedBundle> suspended_bundles;  // newest last; at most kSuspendedBundlesMax
+  std::vector<BuilderStatus> builders;             // sorted by key; at most 64
   Starts starts;
   Summary summary;
   friend bool operator==(const WarmupStatus&, const WarmupStatus&) = default;

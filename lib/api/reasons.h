@@ -45,6 +45,7 @@ inline constexpr std::string_view kHealthy = "Healthy";
 inline constexpr std::string_view kBuildFailed = "BuildFailed";
 inline constexpr std::string_view kNodesFailed = "NodesFailed";
 inline constexpr std::string_view kStoreError = "StoreError";
+inline constexpr std::string_view kBundleSuspended = "BundleSuspended";  // starts with it hang
 
 // Builders and captures
 inline constexpr std::string_view kBuilderElected = "BuilderElected";
@@ -56,6 +57,8 @@ inline constexpr std::string_view kBuilderCrashed = "BuilderCrashed";
 inline constexpr std::string_view kBuilderJobRejected = "BuilderJobRejected";
 inline constexpr std::string_view kBuildRequestFailed = "BuildRequestFailed";
 inline constexpr std::string_view kPodHeld = "PodHeld";
+// Event about a CacheWarmup: a pod that started with a bundle is not Ready in time.
+inline constexpr std::string_view kStartHung = "StartHung";
 // Event about a pod that was created without the cache; sent after its start was counted.
 inline constexpr std::string_view kInjectionSkipped = "InjectionSkipped";
 inline constexpr std::string_view kCaptured = "Captured";

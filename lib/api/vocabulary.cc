@@ -64,6 +64,10 @@ constexpr ReasonMeaning kReasons[] = {
     {reason::kBuildFailed, kDegraded, "Builds failed spec.compile.backoffLimit times in a row."},
     {reason::kNodesFailed, kDegraded, "Nodes cannot fetch, verify or activate a bundle."},
     {reason::kStoreError, kDegraded, "The store rejects requests or cannot be reached."},
+    {reason::kBundleSuspended, "CacheWarmup, conditions Degraded and Warm; status.builders",
+     "Starts with the bundle hung (spec.hangSeconds), so new pods start without it."},
+    {reason::kStartHung, "CacheWarmup, event",
+     "A pod that started with the bundle was not Ready in time (spec.hangSeconds)."},
 
     {reason::kBuilderElected, kBuild, "A pod was chosen to compile for a key."},
     {reason::kBuilderLost, kBuild, "The builder's pod or node is gone."},

@@ -44,6 +44,9 @@ WallTime NextBuild(const BuilderStatus& last, int backoff_limit) {
   return last.finished_time + BackoffDelay(kRebuild, rebuilds - 1, 0);
 }
 
+// Time in which the agents replace the trees of a suspended bundle, before a Job mounts one.
+constexpr Duration kTreeReplacement = std::chrono::seconds(30);
+
 struct BuildTrigger {
   std::string revision;
   WallTime created{};
@@ -76,6 +79,9 @@ bool MayBuild(PlanContext& context, const BuilderStatus* last, const BuildTrigge
   if (last == nullptr || ShouldResetAttempts(context, *last, trigger)) {
     return true;
   }
+  if (last->bundles_suspended >= kSuspendedPerKeyMax) {
+    return false;
+  }
   const WallTime next = NextBuild(*last, context.in.warmup.spec.compile.backoff_limit);
   if (context.in.now < next) {
     RequeueAt(context, next);
@@ -97,6 +103,9 @@ BuilderStatus& StartBuild(PlanContext& context, const LiveKey& key, const BuildT
   api::WarmupStatus& status = context.out.status;
   BuilderStatus* present = FindBuilder(status, key.key);
   const int attempt = NextAttempt(context, present, trigger);
+  const int suspended = present == nullptr || ShouldResetAttempts(context, *present, trigger)
+                            ? 0
+                            : present->bundles_suspended;
   if (present == nullptr) {
     present = &status.builders.emplace_back();
   }
@@ -107,6 +116,7 @@ BuilderStatus& StartBuild(PlanContext& context, const LiveKey& key, const BuildT
               .revision = trigger.revision,
               .settings_hash = context.build_settings,
               .attempt = attempt,
+              .bundles_suspended = suspended,
               .elected_time = context.stamp()};
   return *present;
 }
@@ -124,6 +134,20 @@ std::vector<const PodView*> PodsThatMissed(const PlanContext& context, const Liv
         pod->counted == api::StartResult::kMiss || pod->counted == api::StartResult::kPartial;
     const bool built = last != nullptr && last->pod_uid == pod->pod->meta.uid;
     return !missed || built || pod->container->started_time <= bundle.published_time;
+  });
+  return out;
+}
+
+// Returns the running pods of `key` that may become the builder of a key without a bundle, earliest
+// start first. A pod that started with a bundle that is suspended now has its files, and its
+// capture would publish them again.
+std::vector<const PodView*> BuilderPods(const PlanContext& context, const LiveKey& key) {
+  std::vector<const PodView*> out = RunningPods(context, key.key);
+  const api::SuspendedBundle* suspended = LastSuspendedFor(context, key);
+  std::erase_if(out, [&](const PodView* pod) {
+    return suspended != nullptr &&
+           (pod->container->started_time <= suspended->suspended_time ||
+            IsActive(context.nodes[static_cast<size_t>(pod->node)], suspended->digest));
   });
   return out;
 }
@@ -199,13 +223,18 @@ void ElectFor(PlanContext& context, const LiveKey& key) {
     return;
   }
   if (UsesJob(context)) {
+    const api::SuspendedBundle* suspended = LastSuspendedFor(context, key);
+    if (suspended != nullptr && context.in.now < suspended->suspended_time + kTreeReplacement) {
+      RequeueAt(context, suspended->suspended_time + kTreeReplacement);
+      return;
+    }
     const BuildTrigger trigger{.revision = JobRevision(context), .created = context.in.now};
     if (MayMakeJob(context, key) && MayBuild(context, last, trigger)) {
       MakeJob(context, key, StartBuild(context, key, trigger));
     }
     return;
   }
-  const auto running = RunningPods(context, key.key);
+  const auto running = BuilderPods(context, key);
   if (running.empty()) {
     ElectHeld(context, key, last);
   } else {
@@ -225,7 +254,7 @@ void RetireCandidate(PlanContext& context, BuilderStatus& builder, std::string m
 }
 
 void FollowCandidate(PlanContext& context, const LiveKey& key, BuilderStatus& builder) {
-  if (const auto running = RunningPods(context, key.key); !running.empty()) {
+  if (const auto running = BuilderPods(context, key); !running.empty()) {
     builder.revision = running.front()->revision;
     ElectPod(context, builder, *running.front());
     FollowCapture(context, builder);

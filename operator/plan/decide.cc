@@ -22,6 +22,7 @@ Plan Decide(const Snapshot& snapshot) {
   DecideNeverHeld(context);
   FindTargets(context);
   DecideAcceptance(context);
+  DecideHungStarts(context);
   DecideBuilders(context);
   DecideStarts(context);
   DecideDistribution(context);

@@ -22,6 +22,10 @@ void FindTargets(PlanContext& context);
 // Sets status.injection and requests the admission dry run.
 void DecideAcceptance(PlanContext& context);
 
+// evidence/hung_starts.cc: detects starts with a bundle that are not Ready in time, and suspends a
+// bundle after its second such start: removes it from status.bundles.
+void DecideHungStarts(PlanContext& context);
+
 // builders.cc: decides which keys need a build (are due), elects the pods or Jobs that build, and
 // detects failed builds.
 void DecideBuilders(PlanContext& context);
@@ -37,6 +41,10 @@ void FollowRanks(PlanContext& context, api::BuilderStatus& builder);
 // Ends the build of `builder` without a bundle.
 void FailBuild(PlanContext& context, api::BuilderStatus& builder, std::string_view reason,
                std::string message);
+
+// Maximum number of bundles of one key that may be suspended before no more are built for the same
+// revision and settings.
+inline constexpr int kSuspendedPerKeyMax = 2;
 
 // builder_requests.cc: plans to send spec.compile.requests to the pod of a builder Job, and fails
 // the build if a request failed. Returns true once all requests have been answered, or if there are

@@ -106,6 +106,33 @@ const api::BundleStatus* BundleFor(const PlanContext& context, const LiveKey& ke
                            : &context.out.status.bundles[static_cast<size_t>(known->second)];
 }
 
+const api::SuspendedBundle* FindSuspended(const PlanContext& context, const Digest& digest) {
+  for (const api::SuspendedBundle& bundle : context.out.status.suspended_bundles) {
+    if (bundle.digest == digest) {
+      return &bundle;
+    }
+  }
+  return nullptr;
+}
+
+const api::SuspendedBundle* LastSuspendedFor(const PlanContext& context, const LiveKey& key) {
+  const api::SuspendedBundle* last = nullptr;
+  for (const api::SuspendedBundle& bundle : context.out.status.suspended_bundles) {
+    // A bundle without native host code also served the keys of other CPU classes.
+    const bool served =
+        bundle.key == key.key || (!bundle.native && bundle.gpu_type == key.factors.gpu_type &&
+                                  bundle.image == key.factors.image);
+    if (served && (last == nullptr || last->suspended_time <= bundle.suspended_time)) {
+      last = &bundle;
+    }
+  }
+  return last;
+}
+
+bool IsWithoutSuspendedBundle(const PlanContext& context, const LiveKey& key) {
+  return BundleFor(context, key) == nullptr && LastSuspendedFor(context, key) != nullptr;
+}
+
 const LiveKey* FindKey(const PlanContext& context, int target, const PodFactors& factors) {
   for (const LiveKey& key : context.keys) {
     if (target >= 0 && key.target == static_cast<size_t>(target) &&

@@ -180,6 +180,12 @@ EventRequest MakePodEvent(const api::Pod& pod, std::string_view reason, std::str
 std::vector<fingerprint::BundleFacts> BundlesOf(const PlanContext& context);
 // Returns the bundle in out.status.bundles that serves `key`; nullptr if there is none.
 const api::BundleStatus* BundleFor(const PlanContext& context, const LiveKey& key);
+// Returns the entry of out.status.suspended_bundles with this digest; nullptr if there is none.
+const api::SuspendedBundle* FindSuspended(const PlanContext& context, const Digest& digest);
+// Returns the newest suspended bundle that served `key`; nullptr if there is none.
+const api::SuspendedBundle* LastSuspendedFor(const PlanContext& context, const LiveKey& key);
+// True if `key` has no bundle because its last one is suspended.
+bool IsWithoutSuspendedBundle(const PlanContext& context, const LiveKey& key);
 const LiveKey* FindKey(const PlanContext& context, int target, const PodFactors& factors);
 const PodView* FindPod(const PlanContext& context, std::string_view uid);
 // Returns the injected pods that have this key and whose container is running, earliest start

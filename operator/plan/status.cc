@@ -121,12 +121,27 @@ std::string NoTypeMessage(const PlanContext& context) {
       const std::string& name = node.view->node->meta.name;
       return fmt::format(
           "no GPU type is known yet: kubelet offers {} on node {}, but the agent there does not "
-          "see "
-          "the devices; the condition GPUNotVisible of NodeCache {} has the remedy",
+          "see the devices; the condition GPUNotVisible of NodeCache {} has the remedy",
           node.hidden_device, name, name);
     }
   }
   return "no GPU type is known yet; waiting for a node that fits the workload";
+}
+
+// Returns a key of the current template whose bundle is suspended; nullptr if there is none.
+const LiveKey* FindSuspendedKey(const PlanContext& context) {
+  const auto found = std::find_if(
+      context.keys.begin(), context.keys.end(),
+      [&](const LiveKey& key) { return key.current && IsWithoutSuspendedBundle(context, key); });
+  return found == context.keys.end() ? nullptr : &*found;
+}
+
+std::string NextBuildOf(const PlanContext& context, const LiveKey& key) {
+  const api::BuilderStatus* builder = FindBuilder(context.out.status, key.key);
+  return builder != nullptr && builder->bundles_suspended >= kSuspendedPerKeyMax
+             ? "no other bundle is built until the rollout is restarted or spec.caches or "
+               "spec.compile changes"
+             : "one of the next pods builds another bundle";
 }
 
 api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spread) {
@@ -143,6 +158,12 @@ api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spre
   if (spread.targets == 0) {
     return {.reason = std::string(reason::kNoBundle),
             .message = !context.job_refusal.empty() ? context.job_refusal : NoTypeMessage(context)};
+  }
+  if (const LiveKey* key = FindSuspendedKey(context)) {
+    return {.reason = std::string(reason::kBundleSuspended),
+            .message = fmt::format(
+                "the bundle for {}, {} is suspended (see condition Degraded); {}",
+                key->factors.gpu_type, key->factors.cpu_class, NextBuildOf(context, *key))};
   }
   if (spread.without_bundle > 0) {
     return {.reason = std::string(reason::kNoBundle),
@@ -207,6 +228,12 @@ api::ConditionUpdate EvaluateDegraded(const PlanContext& context) {
     return {.holds = true,
             .reason = std::string(reason::kStoreError),
             .message = context.store_refusal};
+  }
+  if (const LiveKey* key = FindSuspendedKey(context)) {
+    return {.holds = true,
+            .reason = std::string(reason::kBundleSuspended),
+            .message = TruncateMessage(LastSuspendedFor(context, *key)->message + "; " +
+                                       NextBuildOf(context, *key))};
   }
   if (auto failed = FailedNodes(context)) {
     return *std::move(failed);

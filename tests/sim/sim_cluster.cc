@@ -69,6 +69,10 @@ void SimCluster::KillInjected() {
   std::erase_if(pods_, [](const auto& pod) { return pod.second.setup.injected; });
 }
 
+void SimCluster::KillUnready() {
+  std::erase_if(pods_, [](const auto& pod) { return !pod.second.setup.ready; });
+}
+
 size_t SimCluster::pods_injected() const {
   return static_cast<size_t>(std::count_if(pods_.begin(), pods_.end(), [](const auto& pod) {
     return pod.second.setup.injected && pod.second.setup.job.empty();
@@ -204,7 +208,12 @@ void SimCluster::RunAgent(const std::string& node) {
         answer.bytes = 100;
         answer.files = 1;
         answer.compile_seconds = setup_.cold_seconds - setup_.warm_seconds;
-        class_of_digest_[answer.digest.ToString()] = request.factors.cpu_class;
+        const bool is_new =
+            class_of_digest_.emplace(answer.digest.ToString(), request.factors.cpu_class).second;
+        if (is_new && hanging_left_ > 0) {
+          --hanging_left_;
+          hanging_digests_.insert(answer.digest.ToString());
+        }
       }
     }
     cache.status.captures.push_back(answer);

@@ -69,6 +69,9 @@ class SimCluster {
   void KillInjected();                // all injected pods
   // Makes injected containers of this image crash before they are ready.
   void CrashWhenInjected(const std::string& image) { crashing_image_ = image; }
+  // Injected containers never become ready on a node that has one of the next `count` bundles.
+  void HangWithNextBundles(int count) { hanging_left_ = count; }
+  void KillUnready();  // all pods that are not ready
   void StoreDown(bool down) { store_down_ = down; }
   void OperatorDown(bool down);  // both operators
   void KillLeader() { leaderless_until_ = now_ + kFailoverSeconds; }
@@ -105,6 +108,7 @@ class SimCluster {
   struct SimPod {
     PodSetup setup;
     bool warm = false;
+    bool hangs = false;
     int gated_at = 0;
     int held_seconds = 0;         // once released
     int unschedulable_since = 0;  // 0: schedulable
@@ -162,6 +166,8 @@ class SimCluster {
   std::string revision_ = "r1";
   std::string image_ = "server:1";
   std::string crashing_image_;
+  int hanging_left_ = 0;  // bundles still to be published that hang
+  std::set<std::string> hanging_digests_;
   bool store_down_ = false;
   bool operator_down_ = false;
   int alive_since_ = 0;       // of any operator

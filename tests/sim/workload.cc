@@ -150,6 +150,10 @@ void SimCluster::RunKubelets() {
 void SimCluster::Start(SimPod& pod) {
   pod.setup.started = now_;
   const std::string key = builder_.Key(pod.setup.node, pod.setup.image);
+  for (const auto& have : builder_.reported(pod.setup.node).bundles) {
+    pod.hangs = pod.hangs || (pod.setup.injected && have.state == api::BundleState::kActive &&
+                              hanging_digests_.contains(have.digest.ToString()));
+  }
   for (const api::BundleStatus& bundle : builder_.status().bundles) {
     for (const auto& have : builder_.reported(pod.setup.node).bundles) {
       pod.warm =
@@ -170,7 +174,7 @@ void SimCluster::RunKubelet(SimPod& pod) {
       ++pod.setup.restarts;
       pod.setup.started = now_;
     }
-  } else if (age >= (pod.warm ? setup_.warm_seconds : setup_.cold_seconds)) {
+  } else if (!pod.hangs && age >= (pod.warm ? setup_.warm_seconds : setup_.cold_seconds)) {
     pod.setup.ready = now_;
     ended_.insert("uid-" + pod.setup.name);
   }

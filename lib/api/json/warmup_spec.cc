@@ -229,6 +229,7 @@ void ReadSpec(Reader& reader, WarmupSpec& out) {
       .Read("nodeSelector", out.node_selector, kSelectorLabelsMax)
       .Object("compile", [&](Reader& compile) { ReadCompile(compile, out.compile); })
       .Object("gate", [&](Reader& gate) { ReadGate(gate, out.gate); })
+      .Read("hangSeconds", out.hang_seconds, kHangSecondsMin, kSecondsMax)
       .Read("paused", out.paused);
   CheckWhosePods(reader, out);
 }
@@ -272,6 +273,7 @@ codec::Json EncodeSpec(const WarmupSpec& spec) {
                           .Always("mode", Name(spec.gate.mode))
                           .Always("maxHoldSeconds", spec.gate.max_hold_seconds)
                           .Take())
+      .Always("hangSeconds", spec.hang_seconds)
       .Always("paused", spec.paused);
   return out.Take();
 }

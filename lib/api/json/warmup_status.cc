@@ -78,6 +78,58 @@ Json EncodeSuspension(const Suspension& suspension) {
       .Take();
 }
 
+void ReadHungStart(Reader& reader, HungStart& out) {
+  ReadChecked(reader, "podUID", out.pod_uid, kUid);
+  reader.Read("pod", out.pod, kNameBytes)
+      .Read("node", out.node, kNameBytes)
+      .Read("group", out.group, kGroupBytes);
+  ReadTime(reader, "startedTime", out.started_time);
+  ReadTime(reader, "detectedTime", out.detected_time);
+}
+
+Json EncodeHungStart(const HungStart& start) {
+  return Writer()
+      .Always("podUID", start.pod_uid)
+      .Put("pod", start.pod, kNameBytes)
+      .Put("node", start.node, kNameBytes)
+      .Put("group", start.group, kGroupBytes)
+      .Put("startedTime", start.started_time)
+      .Put("detectedTime", start.detected_time)
+      .Take();
+}
+
+void ReadHungStarts(Reader& reader, std::vector<HungStart>& out) {
+  reader.List("hungStarts", kHungStartsMax,
+              [&](Reader& item) { ReadHungStart(item, out.emplace_back()); });
+}
+
+void ReadSuspendedBundle(Reader& reader, SuspendedBundle& out) {
+  ReadChecked(reader, "key", out.key, kKey);
+  reader.Require("digest");
+  ReadDigest(reader, "digest", out.digest);
+  reader.Read("gpuType", out.gpu_type, kGpuTypeBytes)
+      .Read("cpuClass", out.cpu_class, kCpuClassBytes)
+      .Read("image", out.image, kImageBytes)
+      .Read("native", out.native)
+      .Read("message", out.message, size_t{4} * kMessageBytes);
+  ReadTime(reader, "suspendedTime", out.suspended_time);
+  ReadHungStarts(reader, out.hung_starts);
+}
+
+Json EncodeSuspendedBundle(const SuspendedBundle& bundle) {
+  return Writer()
+      .Always("key", bundle.key)
+      .Always("digest", bundle.digest.ToString())
+      .Put("gpuType", bundle.gpu_type, kGpuTypeBytes)
+      .Put("cpuClass", bundle.cpu_class, kCpuClassBytes)
+      .Put("image", bundle.image, kImageBytes)
+      .Always("native", bundle.native)
+      .Put("suspendedTime", bundle.suspended_time)
+      .PutPart("hungStarts", ListOf(bundle.hung_starts, kHungStartsMax, EncodeHungStart))
+      .Put("message", bundle.message, kMessageBytes)
+      .Take();
+}
+
 void ReadBundle(Reader& reader, BundleStatus& out) {
   ReadChecked(reader, "key", out.key, kKey);
   reader.Read("gpuType", out.gpu_type, kGpuTypeBytes)
@@ -96,6 +148,7 @@ void ReadBundle(Reader& reader, BundleStatus& out) {
       .Read("message", out.message, size_t{4} * kMessageBytes);
   ReadDigest(reader, "digest", out.digest);
   ReadTime(reader, "publishedTime", out.published_time);
+  ReadHungStarts(reader, out.hung_starts);
 }
 
 Json EncodeBundle(const BundleStatus& bundle) {
@@ -116,6 +169,7 @@ Json EncodeBundle(const BundleStatus& bundle) {
       .Put("nodesReady", int64_t{bundle.nodes_ready})
       .Put("nodesFailed", int64_t{bundle.nodes_failed})
       .Put("nodesWaiting", int64_t{bundle.nodes_waiting})
+      .PutPart("hungStarts", ListOf(bundle.hung_starts, kHungStartsMax, EncodeHungStart))
       .Put("message", bundle.message, kMessageBytes)
       .Take();
 }
@@ -154,6 +208,7 @@ void ReadBuilder(Reader& reader, BuilderStatus& out) {
       .Read("job", out.job, kNameBytes)
       .Read("node", out.node, kNameBytes)
       .Read("attempt", out.attempt, 1, kCountMax)
+      .Read("bundlesSuspended", out.bundles_suspended, 0, kCountMax)
       .Read("ranks", out.ranks, kRanksMax)
       .Read("reason", out.reason, kReasonBytes)
       .Read("message", out.message, size_t{4} * kMessageBytes);
@@ -168,6 +223,7 @@ Json EncodeBuilder(const BuilderStatus& builder) {
       .Always("key", builder.key)
       .Always("state", Name(builder.state))
       .Always("attempt", builder.attempt)
+      .Put("bundlesSuspended", int64_t{builder.bundles_suspended})
       .Put("gpuType", builder.gpu_type, kGpuTypeBytes)
       .Put("cpuClass", builder.cpu_class, kCpuClassBytes)
       .Put("image", builder.image, kImageBytes)
@@ -215,6 +271,9 @@ void ReadStatus(Reader& reader, WarmupStatus& out) {
                 [&](Reader& part) { ReadSuspension(part, out.suspension.emplace()); });
   reader.List("bundles", kKeysMax,
               [&](Reader& item) { ReadBundle(item, out.bundles.emplace_back()); });
+  reader.List("suspendedBundles", kSuspendedBundlesMax, [&](Reader& item) {
+    ReadSuspendedBundle(item, out.suspended_bundles.emplace_back());
+  });
   reader.List("builders", kKeysMax,
               [&](Reader& item) { ReadBuilder(item, out.builders.emplace_back()); });
   reader.Object("starts", [&](Reader& part) { ReadStarts(part, out.starts); });
@@ -235,6 +294,8 @@ codec::Json EncodeStatus(const WarmupStatus& status) {
     out.PutPart("suspension", json::EncodeSuspension(*status.suspension));
   }
   return out.PutPart("bundles", json::ListOf(status.bundles, json::kKeysMax, json::EncodeBundle))
+      .PutPart("suspendedBundles", json::ListOf(status.suspended_bundles, kSuspendedBundlesMax,
+                                                json::EncodeSuspendedBundle))
       .PutPart("builders", json::ListOf(status.builders, json::kKeysMax, json::EncodeBuilder))
       .PutPart("starts", json::EncodeStarts(status.starts))
       .PutPart("summary", json::EncodeSummary(status.summary))

@@ -180,7 +180,21 @@ bool FollowRank(PlanContext& context, const PodView& rank, BuilderStatus& builde
   return false;
 }
 
+// Fails a build that published a suspended bundle again: the same files have the same digest. Ends
+// the builds of the key, because the next one would do the same.
+void RejectSuspended(PlanContext& context, BuilderStatus& builder) {
+  const std::string digest = builder.captured->digest.ToString();
+  builder.captured.reset();
+  builder.bundles_suspended = kSuspendedPerKeyMax;
+  FailBuild(context, builder, reason::kBundleSuspended,
+            fmt::format("pod {} produced the suspended bundle {} again", builder.pod_name, digest));
+}
+
 void RecordBundle(PlanContext& context, BuilderStatus& builder) {
+  if (FindSuspended(context, builder.captured->digest) != nullptr) {
+    RejectSuspended(context, builder);
+    return;
+  }
   const api::BundleStatus bundle{.key = builder.key,
                                  .gpu_type = builder.gpu_type,
                                  .cpu_class = builder.cpu_class,

@@ -24,7 +24,7 @@ bool IsCold(const StartSample& sample) {
   return sample.result == StartResult::kCold || sample.result == StartResult::kBuilder;
 }
 
-bool IsWarm(const StartSample& sample) {
+bool IsHit(const StartSample& sample) {
   return sample.result == StartResult::kHit;
 }
 
@@ -156,20 +156,22 @@ double NetSavedSeconds(const api::WarmupStatus& status, const StartSample& sampl
   return Rounded(std::min(cold - (hold + sample.start_seconds), most));
 }
 
+double ColdSecondsOfKey(const api::Starts& starts, std::string_view key) {
+  return ColdMedian(starts.recent, [&](const StartSample& each) { return each.key == key; });
+}
+
 double ColdSeconds(const api::Starts& starts, const StartKind& kind) {
-  const double own =
-      ColdMedian(starts.recent, [&](const StartSample& each) { return each.key == kind.key; });
+  const double own = ColdSecondsOfKey(starts, kind.key);
   return own > 0 ? own : ColdMedian(starts.recent, [&](const StartSample& each) {
     return each.gpu_type == kind.gpu_type;
   });
 }
 
 double WarmSeconds(const api::Starts& starts, const StartKind& kind) {
-  const double own = Median(StartSeconds(starts.recent, [&](const StartSample& each) {
-    return IsWarm(each) && each.key == kind.key;
-  }));
+  const double own = Median(StartSeconds(
+      starts.recent, [&](const StartSample& each) { return IsHit(each) && each.key == kind.key; }));
   return own > 0 ? own : Median(StartSeconds(starts.recent, [&](const StartSample& each) {
-    return IsWarm(each) && each.gpu_type == kind.gpu_type;
+    return IsHit(each) && each.gpu_type == kind.gpu_type;
   }));
 }
 
@@ -181,7 +183,7 @@ void AddSample(api::Starts& starts, const StartSample& sample) {
   if (const double cold = ColdMedian(starts.recent, any); cold > 0) {
     starts.cold_median_seconds = Rounded(cold);
   }
-  if (const double warm = Median(StartSeconds(starts.recent, IsWarm)); warm > 0) {
+  if (const double warm = Median(StartSeconds(starts.recent, IsHit)); warm > 0) {
     starts.warm_median_seconds = Rounded(warm);
   }
   std::vector<double> holds;

@@ -29,6 +29,9 @@ struct StartKind {
 // Returns the median seconds of cold starts with this key; if there are none, with this GPU type; 0
 // if none was measured. Builders' starts are used only if there are no other cold starts.
 double ColdSeconds(const api::Starts& starts, const StartKind& kind);
+// Returns the median seconds of cold starts with this key; 0 if none was measured. Builders' starts
+// are used only if there are no other cold starts.
+double ColdSecondsOfKey(const api::Starts& starts, std::string_view key);
 // Returns the median seconds of hits with this key; if there are none, with this GPU type; 0 if
 // none was measured.
 double WarmSeconds(const api::Starts& starts, const StartKind& kind);

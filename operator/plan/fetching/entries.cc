@@ -63,6 +63,21 @@ void SetBundles(const PlanContext& context, const Wanted& wanted, size_t index,
   }
 }
 
+bool HasSuspended(const PlanContext& context, const api::WantedWarmup& entry) {
+  return std::any_of(entry.bundles.begin(), entry.bundles.end(), [&](const auto& bundle) {
+    return FindSuspended(context, bundle.digest) != nullptr;
+  });
+}
+
+// Removes suspended bundles from an entry. Requests a new tree if the node's present entry lists
+// one: an agent whose entry has no bundle would keep its tree, which has the files.
+void RemoveSuspended(const PlanContext& context, bool is_present, api::WantedWarmup& entry) {
+  entry.renew += is_present ? 1 : 0;
+  std::erase_if(entry.bundles, [&](const auto& bundle) {
+    return FindSuspended(context, bundle.digest) != nullptr;
+  });
+}
+
 template <typename Entry>
 std::vector<Entry> SortedEntries(const std::map<size_t, std::vector<Entry>>& all, size_t node) {
   const auto found = all.find(node);
@@ -96,6 +111,9 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
   // While the warmup is paused, or acceptance forbids changes (`hard`), its present entries stay.
   if (context.paused() || (context.acceptance.hard && !present.warmups.empty())) {
     out.warmups = present.warmups;
+    for (api::WantedWarmup& entry : out.warmups) {
+      RemoveSuspended(context, HasSuspended(context, entry), entry);
+    }
     out.captures = present.captures;
     if (!context.paused()) {
       out.captures = SortedEntries(context.captures, index);
@@ -110,9 +128,13 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
                           .name = context.in.warmup.name,
                           .run_as = wanted.run_as,
                           .caches = context.in.warmup.spec.caches};
-  if (!present.warmups.empty()) {
-    entry.renew = present.warmups.front().renew;
-    entry.renewed_for = present.warmups.front().renewed_for;
+  const api::WantedWarmup* before = present.warmups.empty() ? nullptr : &present.warmups.front();
+  if (before != nullptr) {
+    entry.renew = before->renew;
+    entry.renewed_for = before->renewed_for;
+  } else {
+    // The node may have had an entry earlier, and still have the tree of a suspended bundle.
+    entry.renew = static_cast<int>(context.out.status.suspended_bundles.size());
   }
   RenewTree(context, index, entry);
   if (node.target >= 0) {
@@ -123,6 +145,7 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
     entry.fetch_priority = present.warmups.front().fetch_priority;
     entry.fetch_granted_time = present.warmups.front().fetch_granted_time;
   }
+  RemoveSuspended(context, before != nullptr && HasSuspended(context, *before), entry);
   out.warmups.push_back(std::move(entry));
   out.captures = SortedEntries(context.captures, index);
   return out;

@@ -10,6 +10,12 @@ namespace {
 
 constexpr size_t kBundlesPerNodeMax = 16;
 
+std::vector<api::WantedBundle> Sorted(std::vector<api::WantedBundle> bundles) {
+  std::sort(bundles.begin(), bundles.end(),
+            [](const auto& a, const auto& b) { return a.key < b.key; });
+  return bundles;
+}
+
 }  // namespace
 
 std::vector<api::WantedBundle> WantedBundles(const PlanContext& context, size_t target) {
@@ -29,6 +35,12 @@ std::vector<api::WantedBundle> WantedBundles(const PlanContext& context, size_t 
       }
     }
   }
+  // A start that hung had the files of the seed too, so the next start gets neither.
+  if (std::any_of(context.keys.begin(), context.keys.end(), [&](const LiveKey& key) {
+        return key.target == target && key.current && IsWithoutSuspendedBundle(context, key);
+      })) {
+    return Sorted(std::move(out));
+  }
   auto others = BundlesOf(context);
   std::erase_if(others, [&](const fingerprint::BundleFacts& each) {
     return std::any_of(digests.begin(), digests.end(),
@@ -47,8 +59,7 @@ std::vector<api::WantedBundle> WantedBundles(const PlanContext& context, size_t 
       }
     }
   }
-  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
-  return out;
+  return Sorted(std::move(out));
 }
 
 }  // namespace cachewarm::plan

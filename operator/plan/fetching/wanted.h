@@ -9,7 +9,8 @@ namespace cachewarm::plan {
 
 // Returns the bundles that every node of `target` (an index into PlanContext::targets) should have;
 // at most 16, sorted by key. These are the bundle of each key in use there, and one other bundle as
-// a seed, which reduces compilation for a key without a bundle and after a rollback.
+// a seed, which reduces compilation for a key without a bundle and after a rollback. There is no
+// seed if the bundle of the template's key is suspended.
 std::vector<api::WantedBundle> WantedBundles(const PlanContext& context, size_t target);
 
 }  // namespace cachewarm::plan

@@ -57,6 +57,7 @@ ACCEPTED = {
         "selector": SELECTOR,
         "compile": {"timeoutSeconds": 86400, "settleSeconds": 1, "backoffLimit": 0},
         "gate": {"mode": "Never", "maxHoldSeconds": 3600},
+        "hangSeconds": 86400,
         "gpuTypes": ["cpu", "nvidia/h100-80gb-hbm3/sm_90/mig-1g.10gb"],
     },
 }
@@ -240,6 +241,7 @@ def test_defaults_are_filled_in(admin):
             "backoffLimit": 3,
         },
         "gate": {"mode": "Auto", "maxHoldSeconds": 60},
+        "hangSeconds": 300,
         "paused": False,
     }
 

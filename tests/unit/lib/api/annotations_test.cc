@@ -27,6 +27,7 @@ TEST(Annotations, EachSetsItsOneField) {
   const std::vector<std::tuple<std::string, std::string, Json>> cases = {
       {"gate", "Never", {{"gate", {{"mode", "Never"}}}}},
       {"max-hold-seconds", "15", {{"gate", {{"maxHoldSeconds", 15}}}}},
+      {"hang-seconds", "900", {{"hangSeconds", 900}}},
       {"container", "server", {{"container", "server"}}},
       {"caches",
        "triton, vllm",
@@ -74,6 +75,8 @@ TEST(Annotations, InvalidValueIsNamedWithARemedy) {
       {"gate", "Sometimes"},
       {"gate", ""},
       {"max-hold-seconds", "-1"},
+      {"hang-seconds", "9"},
+      {"hang-seconds", "86401"},
       {"max-hold-seconds", "3601"},
       {"max-hold-seconds", "60s"},
       {"max-hold-seconds", "99999999999999999999"},

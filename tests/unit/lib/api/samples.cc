@@ -16,6 +16,27 @@ CacheChoice OwnCache() {
   return {.name = "mine", .env = "MY_CACHE", .path = "my/cache", .include = {"*.so"}};
 }
 
+HungStart FullHungStart() {
+  return {.pod_uid = "99cc",
+          .pod = "llama-0",
+          .node = "node-a",
+          .group = "leaderworkerset.sigs.k8s.io/name=llama/0",
+          .started_time = At(4000),
+          .detected_time = At(904'000)};
+}
+
+SuspendedBundle FullSuspendedBundle() {
+  return {.key = KeyOf('a'),
+          .digest = DigestOfText("hangs"),
+          .gpu_type = "nvidia/h100-80gb-hbm3/sm_90",
+          .cpu_class = "x86-64-v4/amd-25-17/5c0d9f21",
+          .image = "registry.example.com/llama:1",
+          .native = false,
+          .suspended_time = At(905'000),
+          .hung_starts = {FullHungStart()},
+          .message = "2 starts hung"};
+}
+
 BundleStatus FullBundle() {
   return {.key = KeyOf('a'),
           .gpu_type = "nvidia/h100-80gb-hbm3/sm_90",
@@ -33,6 +54,7 @@ BundleStatus FullBundle() {
           .nodes_ready = 11,
           .nodes_failed = 1,
           .nodes_waiting = 3,
+          .hung_starts = {FullHungStart()},
           .message = "1 node has no room"};
 }
 
@@ -49,6 +71,7 @@ BuilderStatus FullBuilder() {
           .node = "node-b",
           .state = BuilderState::kFailed,
           .attempt = 2,
+          .bundles_suspended = 1,
           .elected_time = At(2000),
           .answered_time = At(2500),
           .finished_time = At(3250),
@@ -142,6 +165,7 @@ WarmupSpec FullWarmupSpec() {
                             .timeout_seconds = 30},
                            {.path = "/", .port = 1}};
   spec.gate = {.mode = GateMode::kNever, .max_hold_seconds = 120};
+  spec.hang_seconds = 900;
   spec.paused = true;
   return spec;
 }
@@ -158,6 +182,7 @@ WarmupStatus FullWarmupStatus() {
                                .warm_revisions = {"6f9c"}};
   status.suspension = FullSuspension();
   status.bundles = {FullBundle()};
+  status.suspended_bundles = {FullSuspendedBundle()};
   status.builders = {FullBuilder()};
   status.starts = FullStarts();
   status.summary = {.types = "2/2", .nodes = "12/12", .hit = "97%", .saved = "3h41m"};

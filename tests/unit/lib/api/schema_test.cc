@@ -92,6 +92,13 @@ TEST(Schema, AcceptsStatusesWithOverlongValues) {
                              &status.bundles[0].builder_pod,
                              &status.bundles[0].builder_node,
                              &status.bundles[0].message,
+                             &status.bundles[0].hung_starts[0].pod,
+                             &status.bundles[0].hung_starts[0].node,
+                             &status.bundles[0].hung_starts[0].group,
+                             &status.suspended_bundles[0].gpu_type,
+                             &status.suspended_bundles[0].cpu_class,
+                             &status.suspended_bundles[0].image,
+                             &status.suspended_bundles[0].message,
                              &status.builders[0].revision,
                              &status.builders[0].pod_uid,
                              &status.builders[0].pod_name,
@@ -116,7 +123,10 @@ TEST(Schema, AcceptsStatusesWithOverlongValues) {
     *field = text;
   }
   status.conditions.resize(70, status.conditions[0]);
+  status.bundles[0].hung_starts.resize(70, status.bundles[0].hung_starts[0]);
   status.bundles.resize(70, status.bundles[0]);
+  status.suspended_bundles[0].hung_starts.resize(70, status.suspended_bundles[0].hung_starts[0]);
+  status.suspended_bundles.resize(70, status.suspended_bundles[0]);
   status.builders[0].ranks.resize(70, "uid");
   status.builders.resize(70, status.builders[0]);
   status.suspension->nodes.resize(70, status.suspension->nodes[0]);
@@ -183,7 +193,7 @@ TEST(Schema, DefaultsMatchTheValues) {
           << path;
     });
   }
-  EXPECT_EQ(count, 12);
+  EXPECT_EQ(count, 13);
 }
 
 template <typename Words>
@@ -242,7 +252,7 @@ TEST(Schema, RangesOfTheSpecMatchTheDecoder) {
                 EXPECT_FALSE(DecodeCacheWarmup(With(MinimalWarmup(), path, low - 1)).ok()) << path;
                 EXPECT_FALSE(DecodeCacheWarmup(With(MinimalWarmup(), path, high + 1)).ok()) << path;
               });
-  EXPECT_EQ(count, 9);
+  EXPECT_EQ(count, 10);
 }
 
 TEST(Schema, EverythingIsBoundedAndDescribed) {

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+
+// The bundles and builds in the status of a CacheWarmup (crds/cachewarmups.yaml). Plain values.
+namespace cachewarm::api {
+
+// A pod that started with a bundle and was not Ready within its limit (WarmupSpec::hang_seconds).
+struct HungStart {
+  std::string pod_uid;
+  std::string pod;
+  std::string node;
+  std::string group;         // name of the pods that run together with it; empty: none
+  WallTime started_time{};   // start of the container
+  WallTime detected_time{};  // when the start had exceeded its limit
+  friend bool operator==(const HungStart&, const HungStart&) = default;
+};
+
+inline constexpr size_t kHungStartsMax = 8;
+
+// A bundle that no node may have, because starts with it hung.
+struct SuspendedBundle {
+  std::string key;
+  Digest digest;
+  std::string gpu_type;
+  std::string cpu_class;
+  std::string image;
+  bool native = true;  // as in BundleStatus
+  WallTime suspended_time{};
+  std::vector<HungStart> hung_starts;  // at most kHungStartsMax
+  std::string message;
+  friend bool operator==(const SuspendedBundle&, const SuspendedBundle&) = default;
+};
+
+inline constexpr size_t kSuspendedBundlesMax = 32;
+
+// One published bundle and the number of nodes that have it.
+struct BundleStatus {
+  std::string key;  // 64 hex digits
+  std::string gpu_type;
+  std::string cpu_class;
+  std::string image;  // as written in the pod template
+  Digest digest;
+  int64_t bytes = 0;
+  int files = 0;
+  bool native = true;  // has native host code: only nodes of `cpu_class` use the bundle
+  double compile_seconds = 0;
+  std::string builder_pod;
+  std::string builder_node;
+  WallTime published_time{};
+  int nodes_desired = 0;
+  int nodes_ready = 0;
+  int nodes_failed = 0;
+  int nodes_waiting = 0;               // nodes that wait for a fetch slot
+  std::vector<HungStart> hung_starts;  // at most kHungStartsMax
+  std::string message;
+  friend bool operator==(const BundleStatus&, const BundleStatus&) = default;
+};
+
+enum class BuilderState { kElected, kCapturing, kCaptured, kFailed };
+
+// The bundle of the builder's group, not published yet: has the files of the pods captured so far.
+struct CapturedBundle {
+  Digest digest;
+  int64_t bytes = 0;
+  int files = 0;
+  bool native = true;
+  double compile_seconds = 0;
+  WallTime captured_time{};  // when the most recent pod was captured or given up
+  friend bool operator==(const CapturedBundle&, const CapturedBundle&) = default;
+};
+
+inline constexpr size_t kRanksMax = 64;
+
+// The last build of one key. A new leader computes the same backoff from `attempt` and the times.
+struct BuilderStatus {
+  std::string key;
+  std::string gpu_type;
+  std::string cpu_class;
+  std::string image;
+  std::string revision;
+  // Hash of the spec's caches, nodeSelector, gpuTypes and time limits: if it changes, `attempt`
+  // starts from 1 again. Empty for builds by older operators.
+  std::string settings_hash;
+  std::string pod_uid;
+  std::string pod_name;
+  std::string job;  // name of the builder Job; empty if the builder is a pod of the workload
+  std::string node;
+  BuilderState state = BuilderState::kElected;
+  int attempt = 1;
+  // Number of bundles of the key that were suspended since attempt 1.
+  int bundles_suspended = 0;
+  WallTime elected_time{};
+  WallTime answered_time{};  // time of the last response to compile.requests; zero before
+  WallTime finished_time{};  // when the builder's pod was captured or the build failed; zero before
+  std::string reason;
+  std::string message;  // why the build failed, or why other pods of the group were not captured
+  // If the builder belongs to a group of pods: uids of the pods of the group that were captured or
+  // given up, the builder's own first; at most kRanksMax.
+  std::vector<std::string> ranks;
+  // Set from the capture of the builder's own pod until the bundle of the group is published.
+  std::optional<CapturedBundle> captured;
+  friend bool operator==(const BuilderStatus&, const BuilderStatus&) = default;
+};
+
+}  // namespace cachewarm::api

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lib/api/json/limits.h"
+#include "lib/api/reasons.h"
+#include "operator/plan/decisions.h"
+#include "operator/plan/evidence/savings.h"
+#include "operator/plan/fetching/entries.h"
+#include "operator/plan/gates/groups.h"
+
+namespace cachewarm::plan {
+
+namespace reason = api::reason;
+using api::BundleStatus;
+using api::HungStart;
+using api::SuspendedBundle;
+
+namespace {
+
+constexpr size_t kHungStartsToSuspend = 2;
+constexpr double kColdFactor = 3;
+
+struct Hang {
+  const PodView* pod = nullptr;
+  std::string key;
+  std::string bundle_key;  // differs from `key` if the bundle serves several CPU classes
+};
+
+// True if the container runs, and its start counts as hung once it exceeds its limit. Time runs
+// from the start of the container, so a pod that waits for a node or an image does not count. If
+// all containers are ready, the pod waits for a readiness gate, and not for the engine. Without a
+// connection to the node, readiness is unknown.
+bool IsStarting(const PlanContext& context, const PodView& pod) {
+  return !pod.of_job && !pod.finished && !pod.runs_to_completion && !pod.pod->meta.deleting &&
+         pod.node >= 0 && context.nodes[static_cast<size_t>(pod.node)].ready &&
+         pod.container != nullptr && pod.container->running &&
+         pod.container->started_time != WallTime{} && !pod.pod->containers_ready &&
+         !WasReady(context, pod);
+}
+
+// Returns the bundle of the pod's key if the tree that the container mounted has it; nullptr if the
+// start was, or may have been, without it.
+const BundleStatus* MountedBundle(const PlanContext& context, const PodView& pod,
+                                  const LiveKey& key) {
+  const NodeState& node = context.nodes[static_cast<size_t>(pod.node)];
+  const BundleStatus* bundle = pod.injected ? BundleFor(context, key) : nullptr;
+  if (bundle == nullptr || !IsActive(node, bundle->digest)) {
+    return nullptr;
+  }
+  WallTime active_since = bundle->published_time;
+  if (const api::WantedWarmup* entry = PresentEntry(context, node)) {
+    const auto fetch = std::chrono::duration_cast<Duration>(
+        std::chrono::duration<double>(ReportedBundle(node, bundle->digest)->fetch_seconds));
+    active_since = std::max(active_since, entry->fetch_granted_time + fetch);
+  }
+  return pod.container->started_time > active_since ? bundle : nullptr;
+}
+
+// Returns the median seconds of cold starts of the pod's key or, if none was measured, of the key
+// that the bundle was built for; 0 if none was measured.
+double ColdSecondsFor(const PlanContext& context, const LiveKey& key, const BundleStatus* bundle) {
+  const api::Starts& starts = context.out.status.starts;
+  const double own = ColdSecondsOfKey(starts, key.key);
+  return own > 0 || bundle == nullptr ? own : ColdSecondsOfKey(starts, bundle->key);
+}
+
+Duration LimitFor(const PlanContext& context, double cold_seconds) {
+  const double limit =
+      std::max(kColdFactor * cold_seconds, cold_seconds + context.in.warmup.spec.hang_seconds);
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(limit));
+}
+
+// Returns the starts that have exceeded their limits with a bundle. Omits keys of which a start
+// without the cache volume has exceeded the limit too: the bundle is not the cause. An injected
+// start without the present bundle is no such proof: it may have had an earlier one.
+std::vector<Hang> FindHangs(PlanContext& context) {
+  std::vector<Hang> out;
+  std::set<std::string> slow_without_cache;
+  for (const PodView& pod : context.pods) {
+    if (!IsStarting(context, pod)) {
+      continue;
+    }
+    const LiveKey* key =
+        FindKey(context, context.nodes[static_cast<size_t>(pod.node)].target, pod.factors);
+    const BundleStatus* bundle = key == nullptr ? nullptr : MountedBundle(context, pod, *key);
+    const double cold = key == nullptr ? 0 : ColdSecondsFor(context, *key, bundle);
+    if (cold <= 0) {
+      continue;
+    }
+    const WallTime deadline = pod.container->started_time + LimitFor(context, cold);
+    if (context.in.now < deadline) {
+      RequeueAt(context, deadline);
+    } else if (bundle != nullptr) {
+      out.push_back({.pod = &pod, .key = key->key, .bundle_key = bundle->key});
+    } else if (!pod.injected) {
+      slow_without_cache.insert(key->key);
+    }
+  }
+  std::erase_if(out, [&](const Hang& hang) { return slow_without_cache.contains(hang.key); });
+  return out;
+}
+
+// True if the start is recorded, or is part of a recorded one: the pods of a group start together,
+// so one hang stops all of them.
+bool IsRecorded(const std::vector<HungStart>& starts, const HungStart& start, const PodView& pod) {
+  return std::any_of(starts.begin(), starts.end(), [&](const HungStart& each) {
+    const bool together = !start.group.empty() && each.group == start.group &&
+                          pod.pod->meta.created <= each.detected_time;
+    return each.pod_uid == start.pod_uid || together;
+  });
+}
+
+void RecordHang(PlanContext& context, const PodView& pod, BundleStatus& bundle) {
+  const HungStart start{.pod_uid = pod.pod->meta.uid,
+                        .pod = pod.pod->meta.name,
+                        .node = pod.pod->node,
+                        .group = GroupOf(*pod.pod).substr(0, api::json::kGroupBytes),
+                        .started_time = pod.container->started_time,
+                        .detected_time = context.stamp()};
+  if (bundle.hung_starts.size() >= api::kHungStartsMax ||
+      IsRecorded(bundle.hung_starts, start, pod)) {
+    return;
+  }
+  bundle.hung_starts.push_back(start);
+  RecordEvent(
+      context, true, reason::kStartHung,
+      fmt::format(
+          "pod {} on node {} started with bundle {} at {} and is not Ready after "
+          "{} s; after {} such starts the bundle is suspended",
+          start.pod, start.node, bundle.digest.ToString(), FormatTime(start.started_time),
+          std::chrono::duration_cast<std::chrono::seconds>(context.in.now - start.started_time)
+              .count(),
+          kHungStartsToSuspend));
+}
+
+std::string Describe(const BundleStatus& bundle) {
+  std::string pods;
+  for (const HungStart& start : bundle.hung_starts) {
+    pods += fmt::format("{}{} on node {} (container started {}, not Ready at {})",
+                        pods.empty() ? "" : ", ", start.pod, start.node,
+                        FormatTime(start.started_time), FormatTime(start.detected_time));
+    if (pods.size() > api::json::kMessageBytes * 2 / 5) {
+      pods += ", and others";
+      break;
+    }
+  }
+  return fmt::format(
+      "bundle {} is suspended because starts with it hung: {}. New pods start without it. Delete "
+      "the hung pods; their replacements start without the bundle. If the starts were only slow, "
+      "raise spec.hangSeconds",
+      bundle.digest.ToString(), pods);
+}
+
+// Fails a running build whose pod started with the bundle: its directory has the bundle's files.
+void FailBuildWith(PlanContext& context, const SuspendedBundle& bundle,
+                   api::BuilderStatus& builder) {
+  if (IsRunning(builder) && !builder.node.empty()) {
+    builder.captured.reset();
+    FailBuild(context, builder, reason::kBuilderLost,
+              fmt::format("pod {} started with bundle {}, which is suspended now", builder.pod_name,
+                          bundle.digest.ToString()));
+  }
+}
+
+void Suspend(PlanContext& context, const BundleStatus& bundle) {
+  auto& suspended = context.out.status.suspended_bundles;
+  if (suspended.size() >= api::kSuspendedBundlesMax) {
+    suspended.erase(suspended.begin());
+  }
+  suspended.push_back({.key = bundle.key,
+                       .digest = bundle.digest,
+                       .gpu_type = bundle.gpu_type,
+                       .cpu_class = bundle.cpu_class,
+                       .image = bundle.image,
+                       .native = bundle.native,
+                       .suspended_time = context.stamp(),
+                       .hung_starts = bundle.hung_starts,
+                       .message = TruncateMessage(Describe(bundle))});
+  if (api::BuilderStatus* builder = FindBuilder(context.out.status, bundle.key)) {
+    ++builder->bundles_suspended;
+    FailBuildWith(context, suspended.back(), *builder);
+  }
+}
+
+}  // namespace
+
+void DecideHungStarts(PlanContext& context) {
+  if (context.deleting() || !context.pod_template.has_readiness_probe) {
+    return;
+  }
+  auto& bundles = context.out.status.bundles;
+  for (const Hang& hang : FindHangs(context)) {
+    const auto found = std::find_if(bundles.begin(), bundles.end(),
+                                    [&](const auto& each) { return each.key == hang.bundle_key; });
+    if (found != bundles.end()) {
+      RecordHang(context, *hang.pod, *found);
+    }
+  }
+  const auto is_suspended = [](const BundleStatus& bundle) {
+    return bundle.hung_starts.size() >= kHungStartsToSuspend;
+  };
+  for (const BundleStatus& bundle : bundles) {
+    if (is_suspended(bundle)) {
+      Suspend(context, bundle);
+    }
+  }
+  if (std::erase_if(bundles, is_suspended) > 0) {
+    context.serving.clear();
+  }
+}
+
+}  // namespace cachewarm::plan
