@@ -54,7 +54,10 @@ CacheKind TorchInductorKind() {
               {.glob = "*/*.best_config", .role = Role::kOutput},
               // Functions that torch.compile precompiled, and the profile of dynamic shapes, which
               // a start replaces when it has learned more (torch/_dynamo/package.py, pgo.py).
-              {.glob = "dynamo/*/entry", .role = Role::kIndex, .unit = {.components = 2}},
+              {.glob = "dynamo/*/entry",
+               .role = Role::kIndex,
+               .may_hold_cpp = true,
+               .unit = {.components = 2}},
               {.glob = "dynamo/code_state_*.pkl"},
               {.glob = "*/*.cubin", .role = Role::kOutput, .in_place = true},
               {.glob = "*/*.hsaco", .role = Role::kOutput, .in_place = true},

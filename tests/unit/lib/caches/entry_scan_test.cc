@@ -61,7 +61,7 @@ TEST(HostCode, IsNotFoundInGpuKernels) {
 TEST(HostCode, MayBeInTheseFiles) {
   for (const char* path :
        {"inductor/fxgraph/rm/frm2azru/0a1b", "inductor/aotautograd/ax34ejms/0a1b",
-        "inductor/ab/cab1.py", kModel, kMetadata,
+        "inductor/dynamo/0a1b2c3d/entry", "inductor/ab/cab1.py", kModel, kMetadata,
         "vllm/torch_compile_cache/d4/rank_0_0/backbone/artifact_1",
         "vllm/torch_compile_cache/torch_aot_compile/9f/inductor_cache/fxgraph/ab/fab/1",
         "sglang/inductor/fxgraph/ab/fab/1"}) {
