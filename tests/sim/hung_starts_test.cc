@@ -51,8 +51,15 @@ void HangUntilSuspended(SimCluster& cluster, int replicas, size_t suspended) {
   EXPECT_FALSE(cluster.status().suspension.has_value()) << "injection continues";
 }
 
+// Runs until the backoff between two builds has ended, and the next bundle, if any, is distributed.
+void BuildTheNextBundle(SimCluster& cluster) {
+  EXPECT_TRUE(cluster.Settle(kLong));
+  cluster.PassSeconds(kBackoff);
+  cluster.RunSeconds(40);
+}
+
 void StartWarmWithTheNextBundle(SimCluster& cluster) {
-  cluster.RunSeconds(kBackoff);
+  BuildTheNextBundle(cluster);
   ASSERT_EQ(cluster.status().bundles.size(), 1U);
   EXPECT_TRUE(cluster.status().bundles[0].hung_starts.empty());
   EXPECT_TRUE(cluster.Settle(kLong));
@@ -85,10 +92,11 @@ TEST_P(EveryHungStart, CrashingOperatorsWithStalePlansSuspendTheBundleToo) {
 TEST_P(EveryHungStart, SecondBundleThatHangsIsTheLastOfItsRevision) {
   SimCluster cluster = Built(Seeded(), 3);
   HangUntilSuspended(cluster, 4, 1);
-  cluster.RunSeconds(kBackoff);
+  BuildTheNextBundle(cluster);
   ASSERT_EQ(cluster.status().bundles.size(), 1U);
   HangUntilSuspended(cluster, 7, 2);
-  cluster.RunSeconds(2 * kBackoff);
+  BuildTheNextBundle(cluster);
+  BuildTheNextBundle(cluster);
   EXPECT_TRUE(cluster.status().bundles.empty());
   cluster.Scale(9);
   EXPECT_TRUE(cluster.UntilReady(kLong).has_value());

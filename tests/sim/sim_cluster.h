@@ -81,6 +81,8 @@ class SimCluster {
 
   void RunSecond();
   void RunSeconds(int count);
+  // Time passes in which nothing runs, for a long wait of a settled cluster.
+  void PassSeconds(int count) { now_ += count; }
   // Runs until plans are empty for longer than a compile takes; false if that needs more than
   // `limit` seconds.
   bool Settle(int limit);
