@@ -34,9 +34,9 @@ codec::Json ToJson(const KindDescription& kind) {
 }
 
 void PrintTable(const std::vector<KindDescription>& kinds, Console& console) {
-  console.out << fmt::format("{:<17} {:<17} {:<8} {}\n", "KIND", "DIRECTORY", "DEFAULT", "PROOF");
+  console.out << fmt::format("{:<20} {:<17} {:<8} {}\n", "KIND", "DIRECTORY", "DEFAULT", "PROOF");
   for (const KindDescription& kind : kinds) {
-    console.out << fmt::format("{:<17} {:<17} {:<8} {}\n", kind.name, kind.directory,
+    console.out << fmt::format("{:<20} {:<17} {:<8} {}\n", kind.name, kind.directory,
                                kind.opt_in.empty() ? "yes" : "opt-in", kind.proof);
   }
 }

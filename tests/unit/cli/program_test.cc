@@ -375,8 +375,8 @@ TEST_F(ProgramTest, CachesPrintsATableAnObjectOrOneKind) {
   const Outcome table = Run({"caches"});
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_THAT(table.out,
-              HasSubstr("\ntorchinductor     inductor          yes      torch 2.15 ran"));
-  EXPECT_THAT(table.out, HasSubstr("\naiter             aiter             opt-in   "));
+              HasSubstr("\ntorchinductor        inductor          yes      torch 2.15 ran"));
+  EXPECT_THAT(table.out, HasSubstr("\naiter                aiter             opt-in   "));
   const Outcome one = Run({"caches", "vllm"});
   EXPECT_EQ(one.code, 0) << one.err;
   EXPECT_THAT(one.out, HasSubstr("variables       VLLM_CACHE_ROOT=@\n"));
