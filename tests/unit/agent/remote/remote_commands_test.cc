@@ -77,11 +77,9 @@ TEST_F(RemoteCommandsTest, SetSucceedsAlsoWhenNothingIsStored) {
   limits.value_bytes_max = 3;
   entries_ = *RemoteEntries::Open(root_, kTree, limits);
   EXPECT_EQ(Run({"SET", "pt2:autograd-experimental::a:c1", "long"}), "+OK\r\n");
-  EXPECT_EQ(RunArguments({
-                {.bytes = "SET"}, {.bytes = "k"}, {.bytes = "", .dropped = true}}),
+  EXPECT_EQ(RunArguments({{.bytes = "SET"}, {.bytes = "k"}, {.bytes = "", .dropped = true}}),
             "+OK\r\n");
-  EXPECT_EQ(RunArguments({
-                {.bytes = "SET"}, {.bytes = "", .dropped = true}, {.bytes = "v"}}),
+  EXPECT_EQ(RunArguments({{.bytes = "SET"}, {.bytes = "", .dropped = true}, {.bytes = "v"}}),
             "+OK\r\n");
   EXPECT_EQ(Run({"GET", "pt2:autograd-experimental::a:c1"}), "$-1\r\n");
   EXPECT_EQ(Run({"GET", "k"}), "$-1\r\n");
@@ -92,10 +90,8 @@ TEST_F(RemoteCommandsTest, SetSucceedsAlsoWhenNothingIsStored) {
 
 TEST_F(RemoteCommandsTest, ADroppedKeyIsAMiss) {
   Run({"SET", "", "v"});
-  EXPECT_EQ(RunArguments({{.bytes = "GET"}, {.bytes = "", .dropped = true}}),
-            "$-1\r\n");
-  EXPECT_EQ(RunArguments({{.bytes = "EXISTS"}, {.bytes = "", .dropped = true}}),
-            ":0\r\n");
+  EXPECT_EQ(RunArguments({{.bytes = "GET"}, {.bytes = "", .dropped = true}}), "$-1\r\n");
+  EXPECT_EQ(RunArguments({{.bytes = "EXISTS"}, {.bytes = "", .dropped = true}}), ":0\r\n");
 }
 
 TEST_F(RemoteCommandsTest, SetIgnoresATimeToLiveAndRejectsConditions) {

@@ -49,8 +49,13 @@ TEST_F(RemoteConnectionTest, AnswersPipelinedRequestsInOrder) {
     replies += resp::BulkString(std::to_string(i));
   }
   client_->Send(requests);
-  EXPECT_TRUE(connection_->Advance(now_));
-  EXPECT_EQ(client_->Receive(replies.size()), replies);
+  std::string received;
+  // The kernel buffers only some hundred short replies.
+  for (int i = 0; i < 1000 && received.size() < replies.size(); ++i) {
+    ASSERT_TRUE(connection_->Advance(now_));
+    received += client_->Receive(replies.size() - received.size());
+  }
+  EXPECT_EQ(received, replies);
   EXPECT_EQ(connection_->events(), POLLIN);
 }
 
