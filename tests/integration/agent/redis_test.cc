@@ -35,7 +35,7 @@ namespace stdfs = std::filesystem;
 const Mount kServed{"team", "llama", "uid-1", "image"};
 const std::string kSocket = "/redis/endpoint.sock";
 
-std::string SetUp(const std::string& path) {
+std::string PathInSetUp(const std::string& path) {
   const char* cache = std::getenv("CACHEWARM_CACHE");
   const std::string home = std::getenv("HOME") == nullptr ? "/root" : std::getenv("HOME");
   return (cache != nullptr ? cache : home + "/.cache/cachewarm") + ("/" + path);
@@ -92,8 +92,8 @@ class RedisTest : public ::testing::Test {
   Json Run(std::vector<std::string> words) {
     const std::string here = folder_ / fmt::format("run-{}", runs_++);
     stdfs::create_directories(here);
-    ::setenv("PYTHONPATH", SetUp("redis-client/current/site").c_str(), 1);
-    words.insert(words.begin(), {SetUp("torch/current/bin/python"),
+    ::setenv("PYTHONPATH", PathInSetUp("redis-client/current/site").c_str(), 1);
+    words.insert(words.begin(), {PathInSetUp("torch/current/bin/python"),
                                  fakes::SourceDir() + "/tests/workload/remote_caches.py"});
     fakes::Program program(words, here);
     EXPECT_EQ(program.Wait(std::chrono::minutes(5)), 0) << program.log();
