@@ -57,6 +57,7 @@ TEST_F(RemoteCommandsTest, CountsHitsMissesAndCompileTimeByCache) {
   EXPECT_EQ(Requests("fx_graph", "stored"), 1);
   EXPECT_EQ(Requests("fx_graph", "hit"), 2);
   EXPECT_EQ(Requests("triton", "miss"), 1);
+  EXPECT_EQ(Metric("cachewarm_redis_requests_total{cache=\"triton\",result=\"miss\"}"), 1);
   EXPECT_EQ(Metric("cachewarm_redis_compile_seconds_total{cache=\"fx_graph\"}"), 3);
 }
 
