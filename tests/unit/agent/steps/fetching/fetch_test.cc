@@ -256,11 +256,27 @@ TEST_F(FetchTest, RejectsHostCodeOfOtherCpuClass) {
   ExpectNoTrace(job.step);
 }
 
-TEST_F(FetchTest, AcceptsBundleWithoutHostCodeOnAnyCpuClass) {
+TEST_F(FetchTest, AcceptsBundleWithoutHostCodeOnAnyCpuClassOfTheGpuType) {
+  node_.gpu_type = "nvidia/h100-80gb-hbm3/sm_90";
   const Digest digest = Publish({{kIndexFile, "index"}});
   FetchJob job = JobOf(FetchOf({digest}));
   job.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
   EXPECT_TRUE(std::holds_alternative<Fetched>(FetchGeneration(job, {})));
+}
+
+TEST_F(FetchTest, RejectsCppKernelsOfOtherCpuClassWithoutAnObject) {
+  node_.gpu_type = "nvidia/h100-80gb-hbm3/sm_90";
+  const Digest digest = Publish({{kIndexFile, "async_compile.cpp_pybinding(['float*'], r"}});
+  FetchJob job = JobOf(FetchOf({digest}));
+  job.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
+  EXPECT_EQ(KindOf(FetchGeneration(job, {})), FaultKind::kRejected);
+}
+
+TEST_F(FetchTest, RejectsAnyBundleOfACpuNodeOfOtherCpuClass) {
+  const Digest digest = Publish({{kIndexFile, "index"}});
+  FetchJob job = JobOf(FetchOf({digest}));
+  job.cpu_class = "x86-64-v3/intel-6-85/0123abcd";
+  EXPECT_EQ(KindOf(FetchGeneration(job, {})), FaultKind::kRejected);
 }
 
 TEST_F(FetchTest, RejectsOtherGpuType) {
