@@ -54,7 +54,7 @@ std::optional<std::string> PtxArchitecture(std::string_view head) {
   if (length < 2 || length > 4 || length == rest.size()) {
     return std::nullopt;
   }
-  length += rest[length] == 'a' || rest[length] == 'f' ? 1 : 0;
+  length += rest[length] == 'a' || rest[length] == 'f' ? 1U : 0U;
   const bool ends = length == rest.size() || rest[length] == '\n' || rest[length] == ',' ||
                     rest[length] == ' ' || rest[length] == '\r';
   return ends ? std::optional(fmt::format("compute_{}", rest.substr(0, length))) : std::nullopt;
