@@ -5,8 +5,9 @@ call of a real engine there; `make bench-engines` calls it.
 
 Methods: cold (no cache), warm (again on the machine that compiled), copy (cp -r), mega (torch's
 portable mega-cache), redis (torch's remote caches on a real redis-server), fal and b10 (the
-published packages) and cachewarm run. Models: transformer, resnet152 and decoder by torch.compile,
-vllm and jax; the last two only have the methods that know more than torch. All on CPU.
+published packages), cachewarm run, and cachewarm import (of a mega-cache with its directory).
+Models: transformer, resnet152 and decoder by torch.compile, vllm and jax; the last two only have
+the methods that know more than torch. All on CPU.
 
 A machine is a mount namespace with its own /tmp, home directory and /app; needs root. Prints the
 table and writes it to build/bench/engines.md, and a list of {"model", "method", "save_seconds",
@@ -45,7 +46,9 @@ NOTES = (
     "copy, mega, fal and b10 save what `cold` compiled. Redis stores during the compilation, so it "
     "has no save s. fal and b10-transfer are the published packages, installed without their "
     "dependencies; fal's module is loaded alone, because importing its package takes a second.",
-    "cachewarm sets the environment of its presets; its own cold start is given below.",
+    "cachewarm sets the environment of its presets; its own cold start is given below. The "
+    "mega-cache of cachewarm import was saved with that environment; its save s is that of torch "
+    "and the import.",
 )
 
 

@@ -2,6 +2,7 @@
 """How each method carries a compile cache to a machine that has never compiled. One object per
 round and model runs them in the order in which they need each other."""
 
+import os
 import shutil
 import subprocess
 import time
@@ -51,7 +52,8 @@ ANY = ("cold", "warm", "copy", "cachewarm run")
 
 def engines(torch, others):
     """Returns the engine of each model; arguments are the two environments of the set-up."""
-    every = ("cold", "warm", "copy", "mega", "redis", "fal", "b10", "cachewarm run")
+    every = ("cold", "warm", "copy", "mega", "redis", "fal", "b10", "cachewarm run",
+             "cachewarm import")
     found = {name: Engine(torch / "bin/python", "torch_program.py", (name,),
                           "TORCHINDUCTOR_CACHE_DIR", "inductor-cache", every)
              for name in ("transformer", "resnet152", "decoder")}
@@ -65,6 +67,10 @@ def engines(torch, others):
 # b10-transfer wants 100 GB free on the volume by default.
 B10 = {"BASETEN_FS_ENABLED": "1", "MIN_B10FS_SPACE_MB": "1000", "MAX_CACHE_SIZE_MB": "100",
        "MAX_CONCURRENT_SAVES": "10"}
+
+
+# The setting is part of torch's keys; cachewarm sets it.
+IMPORTABLE = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 
 
 def redis_environment(url):
@@ -107,6 +113,8 @@ class ModelRound:
             self._redis_start()
         if "cachewarm run" in self._wanted:
             self._cachewarm(cold)
+        if "cachewarm import" in self._wanted:
+            self._cachewarm_import(cold)
         shutil.rmtree(volume.path)
 
     @contextmanager
@@ -181,6 +189,29 @@ class ModelRound:
         with self._machine(volume) as machine:
             run = machine.run(self._under_cachewarm(), {})
         self._keep("cachewarm run", run, save_seconds=max(filled.after - cold.after, 0.0),
+                   restore_seconds=max(run.before - cold.before, 0.0),
+                   bytes=volume.bytes_of("data/store"))
+
+    def _cachewarm_import(self, cold):
+        """A program with the environment of cachewarm saves a mega-cache, which is imported with
+        its Inductor directory; another machine starts with the bundle."""
+        volume = Volume(self._place)
+        with self._machine(volume) as machine:
+            saved = machine.run(self._engine.command("save", "mega"),
+                                {**self._engine.environment, **IMPORTABLE})
+            began = time.monotonic()
+            subprocess.run([str(CACHEWARM), "import", str(volume.path / "data/mega.bin"),
+                            "--with", str(machine.tmp / self._engine.directory),
+                            "--dir", str(machine.path / "imported"),
+                            "--store", str(volume.path / "data/store"), "--name", "bench",
+                            "--python", str(self._engine.python), "--json"],
+                           env={"PATH": os.environ["PATH"], "HOME": str(machine.path)}, check=True,
+                           stdout=subprocess.DEVNULL)
+            imported = time.monotonic() - began
+        with self._machine(volume) as machine:
+            run = machine.run(self._under_cachewarm(), {})
+        self._keep("cachewarm import", run,
+                   save_seconds=saved.result["save_seconds"]["mega"] + imported,
                    restore_seconds=max(run.before - cold.before, 0.0),
                    bytes=volume.bytes_of("data/store"))
 

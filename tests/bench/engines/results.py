@@ -4,8 +4,9 @@
 import statistics
 from dataclasses import dataclass
 
-METHODS = ("cold", "warm", "copy", "mega", "redis", "fal", "b10", "cachewarm run")
-CACHEWARM = ("cachewarm run",)  # the methods of cachewarm, which the judge looks at
+METHODS = ("cold", "warm", "copy", "mega", "redis", "fal", "b10", "cachewarm run",
+           "cachewarm import")
+CACHEWARM = ("cachewarm run", "cachewarm import")  # methods that the judge looks at
 FIRST_CALL_TIMES_WARM_MAX = 1.05
 SAVE_SECONDS_MAX = 0.1
 

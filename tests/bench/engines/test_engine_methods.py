@@ -65,6 +65,47 @@ def test_bytes_of_a_volume_count_files_once(tmp_path):
     assert volume.bytes_of("data/none") == 0
 
 
+# Stands for torch: hits if its only entry is there, and saves it as a mega-cache.
+PLAYED_TORCH = """
+import base64, json, os, pathlib, sys, time, zlib
+begin = time.clock_gettime(time.CLOCK_BOOTTIME)
+entry = pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"], "dynamo/code_state_job.pkl")
+hit = entry.exists()
+entry.parent.mkdir(parents=True, exist_ok=True)
+entry.write_bytes(b"profile")
+sized = lambda data: len(data).to_bytes(8, "big") + data
+if "save" in sys.argv:
+    rest = b"".join([(1).to_bytes(8, "big"), sized(base64.b64encode(b"pgo")),
+                     (1).to_bytes(8, "big"), sized(base64.b64encode(b"job")), sized(b"profile")])
+    pathlib.Path("/data/mega.bin").write_bytes(zlib.crc32(rest).to_bytes(4, "big") + rest)
+print("RESULT " + json.dumps({
+    "started": begin, "ended": time.clock_gettime(time.CLOCK_BOOTTIME), "first_call_seconds": 0.1,
+    "native_rebuilt": 0, "hits": int(hit), "misses": int(not hit), "save_seconds": {"mega": 0.5}}))
+"""
+
+
+class PlayedEngine(methods.Engine):
+    def command(self, *words):
+        return [str(self.python), "-c", PLAYED_TORCH, *words]
+
+
+def test_another_machine_starts_with_an_imported_mega_cache(tmp_path, monkeypatch):
+    if os.geteuid() != 0:
+        pytest.skip("mount namespaces need root")
+    programs = Path(os.environ.get("CACHEWARM_PROGRAMS", methods.ROOT / "build/dev/cli"))
+    monkeypatch.setattr(methods, "CACHEWARM", programs / "cachewarm")
+    engine = PlayedEngine(Path("/usr/bin/python3"), "", (), "TORCHINDUCTOR_CACHE_DIR", "inductor",
+                          ("cold", "warm", "cachewarm import"))
+    one = methods.ModelRound(engine, ["cachewarm import"], tmp_path,
+                             methods.Tools(Path("/x"), Path("/x")), lambda method, sample: None)
+    with machines.MountPoints():
+        one.run()
+    assert list(one.samples) == ["cold", "warm", "cachewarm import"]
+    started = one.samples["cachewarm import"]
+    assert (started.hits, started.misses) == (1, 0) and one.samples["cold"].misses == 1
+    assert started.save_seconds > 0.5 and started.bytes > 0
+
+
 @pytest.fixture
 def machine(tmp_path):
     if os.geteuid() != 0:
