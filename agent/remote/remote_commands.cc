@@ -163,7 +163,7 @@ std::string RemoteCommands::Hello(const Request& request) {
     if (version != "2" && version != "3") {
       return resp::Error("NOPROTO unsupported protocol version: use 2 or 3");
     }
-    version_ = version == "3" ? resp::Version::k3 : resp::Version::k2;
+    version_ = version == "3" ? resp::Version::kResp3 : resp::Version::kResp2;
   }
   for (size_t i = 2; i < request.size(); ++i) {
     if (UpperCase(request[i]) == "AUTH") {
@@ -175,7 +175,7 @@ std::string RemoteCommands::Hello(const Request& request) {
   std::string reply = resp::MapHeader(4, version_);
   reply += resp::BulkString("server") + resp::BulkString("redis");
   reply += resp::BulkString("version") + resp::BulkString(kServerVersion);
-  reply += resp::BulkString("proto") + resp::Integer(version_ == resp::Version::k3 ? 3 : 2);
+  reply += resp::BulkString("proto") + resp::Integer(version_ == resp::Version::kResp3 ? 3 : 2);
   reply += resp::BulkString("role") + resp::BulkString("master");
   return reply;
 }

@@ -49,7 +49,7 @@ class RemoteCommands {
 
   RemoteEntries& entries_;
   Metrics& metrics_;
-  resp::Version version_ = resp::Version::k2;
+  resp::Version version_ = resp::Version::kResp2;
   bool has_quit_ = false;
 };
 

@@ -21,7 +21,7 @@ constexpr size_t kReadBytes = 64U << 10U;
 constexpr int kReadsMax = 16;
 
 bool WouldBlock(int error) {
-  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+  return error == EAGAIN || error == EINTR;
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ absl::StatusOr<RemoteEntries> RemoteEntries::Open(const fs::Dir& root, const std
   RemoteEntries entries(root, fmt::format("{}/{}", path, kRemoteFolder), limits);
   for (const auto& [folder, mode] : {std::pair{std::string(kRemoteStaging), kStagingMode},
                                      std::pair{entries.folder_, kTreeMode}}) {
-    if (const absl::Status made = root.MakeDir(folder, mode);
+    if (absl::Status made = root.MakeDir(folder, mode);
         !made.ok() && !absl::IsAlreadyExists(made)) {
       return made;
     }

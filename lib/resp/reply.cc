@@ -39,11 +39,11 @@ std::string ArrayHeader(size_t size) {
 }
 
 std::string MapHeader(size_t size, Version version) {
-  return version == Version::k3 ? fmt::format("%{}\r\n", size) : ArrayHeader(2 * size);
+  return version == Version::kResp3 ? fmt::format("%{}\r\n", size) : ArrayHeader(2 * size);
 }
 
 std::string Null(Version version) {
-  return version == Version::k3 ? "_\r\n" : "$-1\r\n";
+  return version == Version::kResp3 ? "_\r\n" : "$-1\r\n";
 }
 
 }  // namespace cachewarm::resp

@@ -9,7 +9,7 @@
 // Writes replies of the Redis serialization protocol (see request_reader.h). Pure.
 namespace cachewarm::resp {
 
-enum class Version { k2, k3 };
+enum class Version { kResp2, kResp3 };
 
 std::string SimpleString(std::string_view text);
 // `message` begins with a word in upper case ("ERR"). Control characters are replaced by spaces,

@@ -16,10 +16,10 @@ TEST(Reply, WritesEveryTypeAsTheProtocolDefinesIt) {
 }
 
 TEST(Reply, MapAndNullDependOnTheVersion) {
-  EXPECT_EQ(MapHeader(7, Version::k3), "%7\r\n");
-  EXPECT_EQ(MapHeader(7, Version::k2), "*14\r\n");
-  EXPECT_EQ(Null(Version::k3), "_\r\n");
-  EXPECT_EQ(Null(Version::k2), "$-1\r\n");
+  EXPECT_EQ(MapHeader(7, Version::kResp3), "%7\r\n");
+  EXPECT_EQ(MapHeader(7, Version::kResp2), "*14\r\n");
+  EXPECT_EQ(Null(Version::kResp3), "_\r\n");
+  EXPECT_EQ(Null(Version::kResp2), "$-1\r\n");
 }
 
 TEST(Reply, AnErrorStaysOnOneLine) {
