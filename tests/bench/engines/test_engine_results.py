@@ -53,6 +53,14 @@ def test_every_condition_holds_in_a_good_run(samples):
     assert len(lines) == 5 and all(line.holds for line in lines), lines
 
 
+def test_import_of_a_mega_cache_has_to_hold_the_same_conditions(samples):
+    samples["tf", "cachewarm import"] = [start(0.9, 5, 15, save_seconds=0.3, bytes=300)]
+    lines = [line for line in results.judge(samples) if line.method == "cachewarm import"]
+    assert len(lines) == 5
+    assert [line.what for line in lines if not line.holds] == [
+        "native objects rebuilt", "seconds to save"]
+
+
 def test_first_calls_are_compared_within_a_round(samples):
     assert judged(samples)["first call / warm in place"].measured == pytest.approx(0.9)
     samples["tf", "cachewarm run"] = [start(1.06), start(2.12)]
