@@ -27,7 +27,6 @@ def configuration(store: str = STORE, **settings: object) -> dict:
         "logLevel": "debug",
         "registry": {"insecure": [THROTTLED_REGISTRY]},
         "nodeFacts": "/etc/cachewarm-node/facts.yaml",
-        "redis": {"endpoint": True},
         **settings,
     }
 
