@@ -35,7 +35,7 @@ std::string LinksOf(const CacheKind& kind) {
 
 // Returns a sentence without its end, such as "triton in triton_version of */*.json".
 std::string DescribeVersion(const VersionRow& row, std::string_view root) {
-  const std::string files = fmt::format("{}{}", root, row.glob);
+  std::string files = fmt::format("{}{}", root, row.glob);
   switch (row.place) {
     case VersionRow::Place::kPath:
       return fmt::format("{} in component {} of {}", row.engine,
