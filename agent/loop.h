@@ -65,8 +65,9 @@ class Loop {
   // Sets the desired state. Null means that the spec is not known yet or that the NodeCache was
   // deleted; existing directories are then kept.
   void SetDesired(std::shared_ptr<const api::NodeCache> node_cache);
-  // Sets what the next iterations report about the GPUs. The facts in `gpu` must equal those in the
-  // context: other facts need a new loop.
+  // Updates the result of the last GPU query (`is_gpu_unknown`, `probe_error`), which the following
+  // iterations report. `gpu.facts` must equal the facts in the context; if the facts have changed,
+  // create a new loop.
   void SetGpu(GpuObservation gpu);
   void Wake();
 

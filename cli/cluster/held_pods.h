@@ -24,8 +24,8 @@ struct ReleaseRequest {
   std::string ns;                  // empty: all namespaces
   std::vector<std::string> names;  // names of the pods; empty: every held pod
   // If set, releases only pods whose deadline passed at least kOperatorGracePeriod ago. The
-  // deadline is in the pod's held-until annotation. For a pod without that annotation, the deadline
-  // is this time after the pod's creation.
+  // deadline of a pod is the time in its held-until annotation; without that annotation it is the
+  // creation time of the pod plus the value of this member.
   std::optional<Duration> past_deadline;
   bool dry_run = false;
   std::string_view reason;  // one of the reasons in lib/api/reasons.h

@@ -145,8 +145,9 @@ void PrintWarnings(const Artifact& artifact, Console& console) {
   }
   if (megacache::PrecompilesHeaders(artifact.entries).value_or(false)) {
     console.err << fmt::format(
-        "the artifact was saved with precompiled headers, which is part of torch's keys: start the "
-        "process with {}=1, because cachewarm sets 0 where it is not set\n",
+        "the artifact was saved with {0}=1, and torch's cache keys include this setting: also set "
+        "{0}=1 for the process that uses the cache. If the process does not set it, cachewarm sets "
+        "it to 0, and the keys do not match\n",
         kHeaders);
   }
 }

@@ -29,8 +29,12 @@ struct TransferLimits {
 // Options --max-bytes, --min-free-bytes, --allow-dir.
 std::vector<Option> TransferLimitOptionList();
 
-// Returns the limits of the flags, else of MAX_CACHE_SIZE_MB and MAX_CACHE_SIZE_CAP_MB,
-// MIN_LOCAL_SPACE_MB, MIN_B10FS_SPACE_MB and MAX_CONCURRENT_SAVES, CLEANUP_LOCK_TIMEOUT_SECONDS.
+// Returns the limits. A flag takes precedence over the environment variables of the same limit:
+//   packed_bytes_max      MAX_CACHE_SIZE_MB, at most MAX_CACHE_SIZE_CAP_MB
+//   local_free_bytes_min  MIN_LOCAL_SPACE_MB
+//   store_free_bytes_min  the larger of MIN_B10FS_SPACE_MB and MAX_CONCURRENT_SAVES x the maximum
+//                         size of the cache
+//   lock_wait             CLEANUP_LOCK_TIMEOUT_SECONDS (no flag)
 // If BASETEN_FS_ENABLED is set and no --allow-dir is given, the allowed directories are those of
 // b10-transfer. INVALID_ARGUMENT names the flag or the variable.
 absl::StatusOr<TransferLimits> ReadTransferLimits(const Arguments& arguments,

@@ -159,8 +159,8 @@ const SpecAnnotation* Find(std::string_view name) {
 void Read(const SpecAnnotation& row, const std::string& value, AnnotatedSpec& out) {
   const std::string_view text = Trim(value);
   if (value.size() > kValueBytesMax) {
-    out.problems.push_back(InvalidValue(
-        row, value, fmt::format("the value is longer than {} characters", kValueBytesMax)));
+    out.problems.push_back(
+        InvalidValue(row, value, fmt::format("the value is longer than {} bytes", kValueBytesMax)));
     return;
   }
   std::optional<Json> parsed = Parse(row.form, text);

@@ -48,8 +48,9 @@ struct FileRow {
   UnitRule unit = {};
 };
 
-// A directory of this kind that holds files of another kind. With `silent`, the entries in it count
-// neither as hit nor as miss, because the engine writes them again whenever it loads them.
+// A directory inside the directory of a cache kind that holds files of another cache kind. If
+// `silent` is set, the entries in it count neither as hit nor as miss, because the engine writes
+// them again each time it loads them.
 struct NestedRow {
   std::string_view directory;  // glob; matches directories of as many components as it has
   std::string_view kind;

@@ -20,7 +20,8 @@ namespace cachewarm::agent {
 struct ScrubJob {
   const fs::Dir& root;
   Watcher& watcher;
-  bundle::Store& store;  // used only to find the bundle whose entry list is wrong
+  // Read only if a wrong entry list may have caused the damage, to find the bundle with that list.
+  bundle::Store& store;
   const caches::CacheTable& table;
   const Clock& clock;
   std::string generation;

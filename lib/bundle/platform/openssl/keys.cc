@@ -152,8 +152,9 @@ absl::StatusOr<PrivateKey> PrivateKey::Parse(std::string_view pem) {
   if (pem.find("BEGIN ENCRYPTED SIGSTORE") != pem.npos ||
       pem.find("BEGIN ENCRYPTED COSIGN") != pem.npos) {
     return KeyError(fmt::format(
-        "is encrypted in cosign's own format: sign with cosign sign, or {} (cosign import-key-pair "
-        "--key key.pem accepts that key, too)",
+        "is encrypted in cosign's own format, which cachewarm cannot read: sign the bundle with "
+        "cosign sign instead, or {}; to use key.pem with cosign too, run cosign import-key-pair "
+        "--key key.pem",
         kHowToMakeKey));
   }
   const Bio bio = Memory(pem);
