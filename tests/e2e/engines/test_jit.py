@@ -27,7 +27,7 @@ def test_annotated_engine_compiles_once_per_gpu_type_and_hits_on_every_node(
     warmup = Warmup(kubectl, engine)
     wait_for("the warmup is made", warmup.read, 30, kubectl)
     logs = BuilderLogs(warmup)
-    bundles = logs.wait_bundles(2, 120)
+    bundles = logs.wait_bundles(2, 300)
     assert sorted(each["gpuType"] for each in bundles) == ["cpu", H100]
     colds = [counted(text) for text in logs.texts.values()]
     assert len(colds) == 2 and all(colds), logs.texts
@@ -35,7 +35,7 @@ def test_annotated_engine_compiles_once_per_gpu_type_and_hits_on_every_node(
     warmup.wait_warm()
 
     kubectl.scale("deployment", engine, len(NODES))
-    running = pods.wait_ready(kubectl, engine, len(NODES), 120)
+    running = pods.wait_ready(kubectl, engine, len(NODES), 300)
     assert {pods.node(pod) for pod in running} == set(NODES)
     for pod in running:
         seen = wait_log(kubectl, pod, counted)

@@ -104,11 +104,11 @@ def init_seconds(log: str) -> float | None:
 def wait_log(kubectl: Kubectl, pod: dict, parse) -> object:
     """Waits until `parse` finds a value in the log of a pod that is Ready; returns that value."""
     name = pods.name(pod)
-    return wait_for(f"the log of {name}", lambda: parse(kubectl.logs(name)), 30, kubectl)
+    return wait_for(f"the log of {name}", lambda: parse(kubectl.logs(name)), 120, kubectl)
 
 
 def wait_result(kubectl: Kubectl, pod: dict) -> str:
     """How cachewarm classified the start of a pod."""
     name = pods.name(pod)
-    note = wait_for(f"{name} is counted", lambda: start_note(kubectl.get("pod", name)), 60, kubectl)
+    note = wait_for(f"{name} is counted", lambda: start_note(kubectl.get("pod", name)), 180, kubectl)
     return note["result"]
