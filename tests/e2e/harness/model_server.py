@@ -23,9 +23,17 @@ FACTS_DIRECTORY = "/etc/cachewarm-test"  # another directory on every node
 PORT = 8080
 
 
+def _cache() -> Path:
+    return Path(os.environ.get("CACHEWARM_CACHE") or Path.home() / ".cache" / "cachewarm")
+
+
 def torch_directory() -> str:
-    cache = Path(os.environ.get("CACHEWARM_CACHE") or Path.home() / ".cache" / "cachewarm")
-    return str((cache / "torch" / "current").resolve())
+    return str((_cache() / "torch" / "current").resolve())
+
+
+def redis_client_directory() -> str:
+    """A directory for PYTHONPATH with the package redis."""
+    return str((_cache() / "redis-client" / "current" / "site").resolve())
 
 
 @dataclass
@@ -41,6 +49,7 @@ class ModelServer:
     nodes: tuple[str, ...] = ()
     one_per_node: bool = False
     run_as: int | None = None
+    shown: dict[str, str] = field(default_factory=dict)  # directories of the machine, by volume
     spec: dict = field(default_factory=dict)  # merged over the pod spec, last
     strategy: dict | None = None
 
@@ -65,6 +74,7 @@ class ModelServer:
             ("tmp", "/tmp", False),
         ]
         mounts.append(("facts", FACTS_DIRECTORY, True))
+        mounts += [(name, path, True) for name, path in self.shown.items()]
         return {
             "name": CONTAINER,
             "image": self.image,
@@ -89,6 +99,7 @@ class ModelServer:
                 {"name": "torch", "hostPath": {"path": torch_directory()}},
                 {"name": "tmp", "emptyDir": {}},
                 {"name": "facts", "hostPath": {"path": FACTS_DIRECTORY, "type": "Directory"}},
+                *({"name": name, "hostPath": {"path": path}} for name, path in self.shown.items()),
             ],
         }
         affinity = {}

@@ -27,6 +27,7 @@ def configuration(store: str = STORE, **settings: object) -> dict:
         "logLevel": "debug",
         "registry": {"insecure": [THROTTLED_REGISTRY]},
         "nodeFacts": "/etc/cachewarm-node/facts.yaml",
+        "redis": {"endpoint": True},
         **settings,
     }
 
