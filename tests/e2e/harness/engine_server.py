@@ -110,5 +110,7 @@ def wait_log(kubectl: Kubectl, pod: dict, parse) -> object:
 def wait_result(kubectl: Kubectl, pod: dict) -> str:
     """How cachewarm classified the start of a pod."""
     name = pods.name(pod)
-    note = wait_for(f"{name} is counted", lambda: start_note(kubectl.get("pod", name)), 180, kubectl)
+    note = wait_for(
+        f"{name} is counted", lambda: start_note(kubectl.get("pod", name)), 180, kubectl
+    )
     return note["result"]
