@@ -175,8 +175,8 @@ TEST(Keys, UnsupportedKeyErrorNamesRemedy) {
       {"", "openssl genpkey"},
       {kSignerPublic, "openssl genpkey"},
       {kSignerEncrypted, "openssl pkey -in FILE"},
-      {"-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\n", "sign with cosign sign"},
-      {"-----BEGIN ENCRYPTED COSIGN PRIVATE KEY-----\n", "sign with cosign sign"},
+      {"-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\n", "cosign sign instead"},
+      {"-----BEGIN ENCRYPTED COSIGN PRIVATE KEY-----\n", "cosign sign instead"},
       {kP384, "P-256"},
       {kEd25519, "P-256"},
       {std::string(100'000, 'x'), "larger than"}};
