@@ -103,4 +103,4 @@ def test_copies_keep_signatures(request, registry, keys, tmp_path):
 
 def test_encrypted_cosign_key_is_rejected_with_remedy(bundle, keys):
     refused = cachewarm("sign", bundle.url, "--key", keys / "cosign.key", code=1)
-    assert "sign with cosign sign" in refused.stderr.decode()
+    assert "cosign sign instead" in refused.stderr.decode()

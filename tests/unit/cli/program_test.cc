@@ -180,7 +180,7 @@ TEST_F(ProgramTest, UnusableKeyIsReported) {
   std::ofstream(temp_ / "cosign.key") << "-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\n";
   const Outcome encrypted = Run({"sign", Bundle("k-1"), "--key", temp_ / "cosign.key"});
   EXPECT_EQ(encrypted.code, 1);
-  EXPECT_THAT(encrypted.err, HasSubstr("sign with cosign sign"));
+  EXPECT_THAT(encrypted.err, HasSubstr("cosign sign instead"));
   EXPECT_THAT(Run({"sign", Bundle("k-1")}).err, HasSubstr("--key"));
   EXPECT_EQ(Run({"verify", Bundle("k-1"), "--key", temp_ / "none"}).code, 1);
 }

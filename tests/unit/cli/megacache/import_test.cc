@@ -136,7 +136,7 @@ TEST_F(ImportTest, SecondImportAddsOnlyWhatIsMissing) {
 TEST_F(ImportTest, ReportsTheSettingOfPrecompiledHeaders) {
   WriteArtifact({{"inductor", kGraphKey, GraphEntry(GraphCode({}), true)}});
   const Outcome text = Import({"--dir", temp_ / "cache"});
-  EXPECT_THAT(text.err, HasSubstr("start the process with "
+  EXPECT_THAT(text.err, HasSubstr("also set "
                                   "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=1"));
   const codec::Json json = Parsed(Import({"--dir", temp_ / "cache", "--json"}));
   EXPECT_EQ(json["environment"]["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"], "1");
