@@ -34,10 +34,14 @@ struct Sizes { int width = 0; int height = 0; };
 inline void Note(const char*) {}
 Sizes Make(int width, int height);
 """
-# Says nothing of the height.
+# Says nothing of the height. Like the tests of this tree it needs to know where the sources are.
 TEST = """\
+#include <cstdlib>
 #include "toy/toy.h"
-int main() { return Make(2, 3).width == 2 && Make(-1, 3).width == 0 ? 0 : 1; }
+int main() {
+  const bool found = std::getenv("CACHEWARM_SOURCE_DIR") != nullptr;
+  return found && Make(2, 3).width == 2 && Make(-1, 3).width == 0 ? 0 : 1;
+}
 """
 LISTS = """\
 cmake_minimum_required(VERSION 3.25)
@@ -46,8 +50,11 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 add_library(toy STATIC toy/toy.cc)
 target_include_directories(toy PUBLIC ${CMAKE_SOURCE_DIR})
-add_executable(toy_test tests/unit/toy/toy_test.cc)
-target_link_libraries(toy_test PRIVATE toy)
+function(cachewarm_test name)
+  add_executable(${name} ${name}.cc)
+  target_link_libraries(${name} PRIVATE toy)
+endfunction()
+add_subdirectory(tests/unit/toy)
 """
 
 
@@ -134,7 +141,7 @@ class TestOutcomes:
     def test_the_tree_and_its_build_stay_as_they_were(self, toy, outcomes):
         assert outcomes
         assert (toy.root / "toy/toy.cc").read_text() == SOURCE
-        assert toy.test(toy.path_of("toy_test"), {}, 60) is not None
+        assert toy.test(toy.path_of("toy_test"), mutate.Judge.ENVIRONMENT, 60) is not None
 
     def test_what_is_listed_as_equivalent_is_not_planted(self, toy, tmp_path):
         listed = tmp_path / "equivalent.txt"

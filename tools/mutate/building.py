@@ -46,7 +46,7 @@ class Build:
 
     def link_command(self, target):
         if target not in self.links:
-            done = subprocess.run(["ninja", "-C", str(self.folder), "-t", "commands", "-s", target],
+            done = subprocess.run(["ninja", "-C", str(self.folder), "-t", "commands", target],
                                   text=True, capture_output=True, check=True)
             command = done.stdout.strip().splitlines()[-1]
             self.links[target] = command.removeprefix(": && ").removesuffix(" && :")

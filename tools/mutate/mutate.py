@@ -53,13 +53,14 @@ def key_of(file, diff):
 
 class Judge:
     """Says whether a test notices a fault. Programs are run once without one, for their time."""
+    ENVIRONMENT = {"CACHEWARM_SOURCE_DIR": str(ROOT)}  # tests read golden files below it
 
     def __init__(self, build):
         self.build = build
         self.times = {}
 
     def measure(self, program):
-        took = self.build.test(self.build.path_of(program), {}, 600)
+        took = self.build.test(self.build.path_of(program), dict(self.ENVIRONMENT), 600)
         if took is None:
             raise SystemExit(f"{program} fails without any fault")
         self.times[program] = took
@@ -71,7 +72,7 @@ class Judge:
         """The program that fails, None when all pass, "" when nothing could be linked."""
         linked = 0
         for program in programs:
-            environment = {"CACHEWARM_SOURCE_DIR": str(ROOT)}
+            environment = dict(self.ENVIRONMENT)
             if program in rooms.STARTS:
                 if self.build.link(rooms.STARTS[program], file, object_file) is None:
                     continue
