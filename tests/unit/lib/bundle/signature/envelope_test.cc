@@ -171,15 +171,14 @@ TEST(Keys, UnsupportedKeyErrorNamesRemedy) {
   const struct {
     std::string pem;
     std::string remedy;
-  } private_cases[] = {
-      {"", "openssl genpkey"},
-      {kSignerPublic, "openssl genpkey"},
-      {kSignerEncrypted, "openssl pkey -in FILE"},
-      {"-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\n", "cosign sign instead"},
-      {"-----BEGIN ENCRYPTED COSIGN PRIVATE KEY-----\n", "cosign sign instead"},
-      {kP384, "P-256"},
-      {kEd25519, "P-256"},
-      {std::string(100'000, 'x'), "larger than"}};
+  } private_cases[] = {{"", "openssl genpkey"},
+                       {kSignerPublic, "openssl genpkey"},
+                       {kSignerEncrypted, "openssl pkey -in FILE"},
+                       {"-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\n", "cosign sign instead"},
+                       {"-----BEGIN ENCRYPTED COSIGN PRIVATE KEY-----\n", "cosign sign instead"},
+                       {kP384, "P-256"},
+                       {kEd25519, "P-256"},
+                       {std::string(100'000, 'x'), "larger than"}};
   for (const auto& c : private_cases) {
     const auto key = PrivateKey::Parse(c.pem);
     EXPECT_TRUE(absl::IsInvalidArgument(key.status())) << c.pem;
