@@ -13,6 +13,7 @@
 #include "tests/fakes/noise.h"
 #include "tests/fakes/raw_server.h"
 #include "tests/fakes/temp_dir.h"
+#include "tests/unit/cli/virtual_environment.h"
 #include "tests/unit/lib/bundle/signature/sample_keys.h"
 
 namespace cachewarm::cli {
@@ -169,19 +170,14 @@ TEST_F(LoadSaveTest, LinkIntoAForbiddenDirectoryIsNotAllowed) {
 }
 
 TEST_F(LoadSaveTest, EnginesOfThePythonAreInTheKey) {
-  for (const std::string venv : {"one", "two"}) {
-    temp_.Write(venv + "/pyvenv.cfg", "home = /usr/bin\n");
-    std::filesystem::create_directories(temp_ / (venv + "/bin"));
-    std::filesystem::create_symlink("/bin/sh", temp_ / (venv + "/bin/python3"));
-    std::filesystem::create_directories(temp_ / (venv + "/lib/python3.11/site-packages/torch-" +
-                                                 (venv == "one" ? "1" : "2") + ".dist-info"));
-  }
+  const std::string one = MakeVirtualEnvironment(temp_, "one", "1");
+  const std::string two = MakeVirtualEnvironment(temp_, "two", "2");
   temp_.Write("cache/inductor/ab/cab.py", "print(1)\n");
-  python_ = temp_ / "one/bin/python3";
+  python_ = one;
   ASSERT_EQ(Run({"save", "--dir", temp_ / "cache"}).code, 0);
-  python_ = temp_ / "two/bin/python3";
+  python_ = two;
   EXPECT_EQ(Run({"load", "--dir", temp_ / "other"}).status(), "DOES_NOT_EXIST");
-  python_ = temp_ / "one/bin/python3";
+  python_ = one;
   EXPECT_EQ(Run({"load", "--dir", temp_ / "other"}).status(), "SUCCESS");
 }
 

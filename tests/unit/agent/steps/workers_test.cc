@@ -6,7 +6,9 @@
 #include <atomic>
 #include <chrono>
 #include <latch>
+#include <memory>
 #include <semaphore>
+#include <thread>
 
 namespace cachewarm::agent {
 namespace {
@@ -35,19 +37,25 @@ TEST(Workers, RejectJobsAboveQueueLimit) {
   go.release();
 }
 
-TEST(Workers, StopEndsRunningJobAndDropsQueue) {
-  std::binary_semaphore begun(0);
-  std::atomic<int> run = 0;
-  Workers workers(1, 10);
-  ASSERT_TRUE(workers.Post([&](std::stop_token stop) {
-    begun.release();
+// Posts a job that runs until it is requested to stop, waits until it runs, and queues another one.
+// Each of them adds 1 to `run` at its end.
+void RunOneAndQueueOne(Workers& workers, std::atomic<int>& run) {
+  const auto begun = std::make_shared<std::binary_semaphore>(0);
+  ASSERT_TRUE(workers.Post([begun, &run](std::stop_token stop) {
+    begun->release();
     while (!stop.stop_requested()) {
       std::this_thread::yield();
     }
     ++run;
   }));
-  begun.acquire();
-  ASSERT_TRUE(workers.Post([&](std::stop_token) { ++run; }));
+  begun->acquire();
+  ASSERT_TRUE(workers.Post([&run](std::stop_token) { ++run; }));
+}
+
+TEST(Workers, StopEndsRunningJobAndDropsQueue) {
+  std::atomic<int> run = 0;
+  Workers workers(1, 10);
+  RunOneAndQueueOne(workers, run);
   workers.Stop();
   EXPECT_EQ(run, 1);
   EXPECT_FALSE(workers.Post([](std::stop_token) {}));
@@ -55,19 +63,10 @@ TEST(Workers, StopEndsRunningJobAndDropsQueue) {
 }
 
 TEST(Workers, DestructionDropsTheQueue) {
-  std::binary_semaphore begun(0);
   std::atomic<int> run = 0;
   {
     Workers workers(1, 10);
-    ASSERT_TRUE(workers.Post([&](std::stop_token stop) {
-      begun.release();
-      while (!stop.stop_requested()) {
-        std::this_thread::yield();
-      }
-      ++run;
-    }));
-    begun.acquire();
-    ASSERT_TRUE(workers.Post([&](std::stop_token) { ++run; }));
+    RunOneAndQueueOne(workers, run);
   }
   EXPECT_EQ(run, 1);
 }

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "tests/unit/cli/megacache/fixture.h"
+#include "tests/unit/cli/virtual_environment.h"
 #include "tests/unit/lib/bundle/signature/sample_keys.h"
 
 namespace cachewarm::cli {
@@ -106,17 +107,12 @@ TEST_F(ExportTest, BundleOfThisMachineIsExportedFromTheStore) {
 }
 
 TEST_F(ExportTest, EnginesOfThePythonSelectTheBundle) {
-  temp_.Write("venv/pyvenv.cfg", "home = /usr/bin\n");
-  std::filesystem::create_directories(temp_ / "venv/bin");
-  std::filesystem::create_symlink("/bin/sh", temp_ / "venv/bin/python3");
-  std::filesystem::create_directories(temp_ /
-                                      "venv/lib/python3.11/site-packages/torch-1.dist-info");
+  const std::string python = MakeVirtualEnvironment(temp_, "venv", "1");
   Publish();
-  EXPECT_EQ(
-      Run({"export", "--node-facts", temp_ / "facts.json", "--python", temp_ / "venv/bin/python3",
-           "--store", temp_ / "store", "--name", "llama", "--output", temp_ / "out.bin"})
-          .code,
-      kNotFound);
+  EXPECT_EQ(Run({"export", "--node-facts", temp_ / "facts.json", "--python", python, "--store",
+                 temp_ / "store", "--name", "llama", "--output", temp_ / "out.bin"})
+                .code,
+            kNotFound);
 }
 
 TEST_F(ExportTest, UnsignedBundleIsRefusedWithAKey) {

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "tests/unit/cli/megacache/fixture.h"
+#include "tests/unit/cli/virtual_environment.h"
 #include "tests/unit/lib/bundle/signature/sample_keys.h"
 
 namespace cachewarm::cli {
@@ -206,19 +207,12 @@ TEST_F(ImportTest, FactorsOfTheKeyAreThoseOfTheMachineOptions) {
 }
 
 TEST_F(ImportTest, EnginesOfThePythonAreInTheKey) {
-  for (const std::string venv : {"one", "two"}) {
-    temp_.Write(venv + "/pyvenv.cfg", "home = /usr/bin\n");
-    std::filesystem::create_directories(temp_ / (venv + "/bin"));
-    std::filesystem::create_symlink("/bin/sh", temp_ / (venv + "/bin/python3"));
-    std::filesystem::create_directories(temp_ / (venv + "/lib/python3.11/site-packages/torch-" +
-                                                 (venv == "one" ? "1" : "2") + ".dist-info"));
-  }
   std::vector<std::string> bundles;
-  for (const std::string venv : {"one", "two"}) {
-    bundles.push_back(
-        Parsed(Run({"import", temp_ / "artifact.bin", "--node-facts", temp_ / "facts.json",
-                    "--python", temp_ / (venv + "/bin/python3"), "--dir", temp_ / "cache",
-                    "--store", temp_ / "store", "--dry-run", "--json"}))["bundle"]);
+  for (const std::string torch : {"1", "2"}) {
+    const std::string python = MakeVirtualEnvironment(temp_, "venv-" + torch, torch);
+    bundles.push_back(Parsed(Run(
+        {"import", temp_ / "artifact.bin", "--node-facts", temp_ / "facts.json", "--python", python,
+         "--dir", temp_ / "cache", "--store", temp_ / "store", "--dry-run", "--json"}))["bundle"]);
   }
   EXPECT_NE(bundles[0], bundles[1]);
 }
