@@ -93,7 +93,8 @@ def no_agent(cluster: Cluster, product: Product) -> Iterator[None]:
     kubectl = product.kubectl
     try:
         kubectl.run("taint", "node", TRAPPED, f"{NO_AGENT}=:NoSchedule", "--overwrite")
-        kubectl.kill_pod(pods.name(product.agent(TRAPPED)))
+        # Not by force: that returns while the process still runs and prepares directories.
+        kubectl.delete("pod", pods.name(product.agent(TRAPPED)))
         wait_for("the agent is gone", lambda: not _agents_of(product), 60, kubectl)
         yield
     finally:
