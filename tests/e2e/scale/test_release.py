@@ -18,7 +18,7 @@ from harness.warmup import released
 
 NODES = 10  # fit the pods of a round: the operator's and the bare client's
 PODS = 200
-ROUNDS = 3
+ROUNDS = 5
 # Time until the last release, against that of the bare client, medians of one run.
 BAR = 1.3
 BARE_GATE = "example.com/bare"
@@ -109,20 +109,20 @@ def seconds_of_bare(
 def test_operator_releases_pods_almost_as_fast_as_a_bare_client(
     kubectl: Kubectl, product: Product, cluster: Cluster, fleet, hold: Path
 ):
-    operator, bare = [], []
+    operator: list[float] = []
+    bare: dict[tuple[str, ...], list[float]] = {way: [] for way in BARE_WAYS}
     spec = injected(kubectl)
     for number in range(ROUNDS):
-        ways = [
-            seconds_of_bare(kubectl, cluster, spec, way, f"bare-{number}-{i}")
-            for i, way in enumerate(BARE_WAYS)
-        ]
-        bare.append(min(ways))
+        for i, way in enumerate(BARE_WAYS):
+            seconds = seconds_of_bare(kubectl, cluster, spec, way, f"bare-{number}-{i}")
+            bare[way].append(seconds)
         operator.append(operator_seconds(kubectl, cluster, fleet, hold, f"operator-{number}"))
         for i in range(len(BARE_WAYS)):
             kubectl.delete("deployment", f"bare-{number}-{i}", "--wait=false")
         kubectl.delete("cachewarmup", f"operator-{number}")
         kubectl.delete("deployment", f"operator-{number}", "--wait=false")
-    ratio = median(mine / other for mine, other in zip(operator, bare))
-    seconds = f"operator {median(operator):.3f} s, bare {median(bare):.3f} s"
-    print(f"{PODS} gates: {seconds}, ratio {ratio:.2f}")
+    # The better way of all rounds: the better one of each round would be the luckier one.
+    best = min(median(seconds) for seconds in bare.values())
+    ratio = median(operator) / best
+    print(f"{PODS} gates: operator {median(operator):.3f} s, bare {best:.3f} s, ratio {ratio:.2f}")
     assert ratio <= BAR
