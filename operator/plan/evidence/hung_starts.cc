@@ -139,13 +139,13 @@ void RecordHang(PlanContext& context, const PodView& pod, BundleStatus& bundle) 
 std::string Describe(const BundleStatus& bundle) {
   std::string pods;
   for (const HungStart& start : bundle.hung_starts) {
-    pods += fmt::format("{}{} on node {} (container started {}, not Ready at {})",
-                        pods.empty() ? "" : ", ", start.pod, start.node,
-                        FormatTime(start.started_time), FormatTime(start.detected_time));
     if (pods.size() > api::json::kMessageBytes * 2 / 5) {
       pods += ", and others";
       break;
     }
+    pods += fmt::format("{}{} on node {} (container started {}, not Ready at {})",
+                        pods.empty() ? "" : ", ", start.pod, start.node,
+                        FormatTime(start.started_time), FormatTime(start.detected_time));
   }
   return fmt::format(
       "bundle {} is suspended because starts with it hung: {}. New pods start without it. Delete "

@@ -270,5 +270,11 @@ TEST(CommitGeneration, KeepsExistingTree) {
   EXPECT_FALSE(root.Exists(StagingPath(kWarm)));
 }
 
+TEST(CommitGeneration, FailsWithoutAStagingTree) {
+  const Root root;
+  root.Write(GenerationPath("other") + "/f", "x");
+  EXPECT_TRUE(absl::IsNotFound(CommitGeneration(root.dir(), kWarm)));
+}
+
 }  // namespace
 }  // namespace cachewarm::agent

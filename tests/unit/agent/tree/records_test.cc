@@ -10,6 +10,7 @@
 #include "agent/tree/journal.h"
 #include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "fmt/format.h"
 #include "tests/unit/agent/scratch.h"
 
 namespace cachewarm::agent {
@@ -90,6 +91,19 @@ TEST(Activations, AreEmptyForUnreadableFile) {
   EXPECT_TRUE(ReadActivations(root.dir(), kMount).empty());
   root.Write(LinkRecordPath(kMount), "\0\0\0");
   EXPECT_TRUE(ReadActivations(root.dir(), kMount).empty());
+}
+
+TEST(Activations, AreEmptyForALongerListThanAnyAgentWrites) {
+  const Root root;
+  for (const size_t count : {4 * kActivationsMax, 4 * kActivationsMax + 1}) {
+    std::string list;
+    for (size_t i = 0; i < count; ++i) {
+      list += fmt::format(R"({}{{"generation":"{}","atMilliseconds":{}}})", i == 0 ? "" : ",",
+                          ColdId(kMount, 1), i);
+    }
+    root.Write(LinkRecordPath(kMount), fmt::format(R"({{"activations":[{}]}})", list));
+    EXPECT_EQ(ReadActivations(root.dir(), kMount).empty(), count > 4 * kActivationsMax) << count;
+  }
 }
 
 TEST(RepairActivations, DropsActivationWithoutFlip) {

@@ -130,6 +130,34 @@ TEST(Distribution, PreviousBundleIsKeptForRollback) {
   EXPECT_EQ(DigestsFor(builder.Decide(), "n1"), Named({"a", "b"}));
 }
 
+TEST(Distribution, OnlyRunningPodsWithTheCacheKeepAnOlderBundle) {
+  const struct {
+    const char* name;
+    fakes::PodSetup pod;
+    std::vector<Digest> bundles;
+  } cases[] = {
+      {"uses the cache", {.started = 2, .ready = 3}, Named({"a", "b", "c"})},
+      {"without the cache", {.injected = false, .started = 2, .ready = 3}, Named({"a", "b"})},
+      {"ended", {.started = 2, .exit_code = 0, .ended = 9}, Named({"a", "b"})},
+  };
+  for (const auto& c : cases) {
+    SnapshotBuilder builder;
+    builder.Node({.name = "n1"});
+    builder.Accepted();
+    builder.Bundle({.node = "n1", .image = "server:older", .digest = "c", .published = 1});
+    builder.Bundle({.node = "n1", .image = "server:0", .digest = "b", .published = 5});
+    builder.Bundle({.node = "n1", .image = "server:1", .digest = "a", .published = 9});
+    fakes::PodSetup pod = c.pod;
+    pod.name = "old";
+    pod.node = "n1";
+    pod.revision = "r0";
+    pod.image = "server:older";
+    pod.restart_policy = "Never";
+    builder.Pod(pod);
+    EXPECT_EQ(DigestsFor(builder.Decide(), "n1"), c.bundles) << c.name;
+  }
+}
+
 TEST(Distribution, SeedCrossesCpuClassOnlyWithoutNativeCode) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"}).Node({.name = "n2", .cpu_class = fakes::kAvx2});

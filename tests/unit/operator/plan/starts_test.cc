@@ -88,6 +88,7 @@ TEST(Starts, LongAnnotationIsTruncatedInReason) {
                .annotations = {{"cachewarm.io/warmup", std::string(200'000, 'x')}}});
   const Plan plan = builder.Decide();
   ASSERT_EQ(plan.annotations.size(), 1U);
+  EXPECT_EQ(plan.annotations[0].uid, "uid-p");
   EXPECT_NE(plan.annotations[0].value.find("cachewarm.io/warmup names a different CacheWarmup"),
             std::string::npos);
   EXPECT_LT(plan.annotations[0].value.size(), 1'000U);

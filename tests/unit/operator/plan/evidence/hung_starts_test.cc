@@ -133,6 +133,21 @@ TEST_F(HungStarts, MessageNamesBundlePodsTimesAndRemedy) {
   EXPECT_THAT(message, HasSubstr("one of the next pods builds another bundle"));
 }
 
+// Pods with long names that hang together.
+class LongNames : public HungStarts, public testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Pods, LongNames, testing::Values(2, 3));
+
+TEST_P(LongNames, MessageNamesTwoAndSaysIfThereAreOthers) {
+  for (int i = 0; i < GetParam(); ++i) {
+    Start(std::string(200, static_cast<char>('a' + i)), i == 0 ? "n1" : "n2", 110);
+  }
+  PlanAt(110 + kLimit);
+  const std::string message = fakes::Condition(builder.Decide(), "Degraded")->message;
+  EXPECT_THAT(message, HasSubstr(std::string(200, 'b')));
+  EXPECT_EQ(message.find(", and others") != std::string::npos, GetParam() > 2) << message;
+  EXPECT_THAT(message, HasSubstr("spec.hangSeconds"));
+}
+
 TEST_F(HungStarts, SuspensionIsWrittenOnce) {
   SuspendFirst();
   PlanAt(500);
