@@ -176,8 +176,8 @@ void Daemon::RunOnNode(std::stop_token stop) {
   // The writer gets `stop` too, so that it ends together with the loop and not after it.
   const std::jthread writing([&] { writer.Run(stop); });
   while (!stop.stop_requested()) {
-    // Stopped by `stop`, and when the facts change: the root is then opened again, which retires
-    // the trees of the earlier GPU type, and a new loop starts.
+    // Gets a stop request from `stop`, and when the facts change: the root is then opened again,
+    // which retires the trees of the earlier GPU type, and a new loop starts.
     std::stop_source on_node;
     const std::stop_callback forward(stop, [&on_node] { on_node.request_stop(); });
     GpuObservation gpu;

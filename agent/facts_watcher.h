@@ -19,7 +19,7 @@ namespace cachewarm::agent {
 // Queries of the node's facts. `all` and `driver_state` are called on one thread, `without_gpu` on
 // any.
 struct NodeProbes {
-  // Returns all facts. UNAVAILABLE if the GPU driver does not answer, also after a deadline.
+  // Returns all facts. UNAVAILABLE if the GPU driver fails or does not answer before a deadline.
   std::function<absl::StatusOr<fingerprint::NodeFacts>(std::stop_token)> all;
   // Returns the facts without querying the GPU driver: the GPU type is empty unless the facts file
   // declares it.
@@ -32,7 +32,7 @@ struct FactsWatcherOptions {
   Duration interval{600'000};  // time between two queries that succeed
   Duration retry{10'000};      // time between a failed query and the next one
   Duration look{5'000};        // time between two calls of driver_state
-  // The daemon prepares the directories of pods after this time, even if the first query has not
+  // Time after which the daemon prepares the directories of pods even if the first query has not
   // ended. A driver without persistence mode may take 10 s to start.
   Duration first{20'000};
 };

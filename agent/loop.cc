@@ -242,7 +242,8 @@ bool Loop::CompleteStep(const Mount& mount, const absl::Status& done, std::strin
   return false;
 }
 
-// Running pods keep the tree that they have mounted, so a tree is served beyond its activity.
+// Also serves trees that are no longer active, because running pods keep the tree that they have
+// mounted.
 void Loop::ServeRedis() {
   if (options_.serve_redis == nullptr) {
     return;

@@ -40,9 +40,9 @@ struct LoopOptions {
   // measured every `idle` instead.
   Duration measure{300'000};
   Duration scrub{3'600'000};  // time between two scrubs of an active tree; zero: never
-  // Called in each iteration with the trees (paths below the root) in which the Redis endpoint
-  // serves: those of warmups that select it, as long as they are watched. Null: there is no
-  // endpoint.
+  // Called in each iteration with the trees (paths below the root) that need a Redis endpoint:
+  // those of warmups that select it. A tree stays in the set while its file events are recorded
+  // (WatchedTrees), because running pods keep using it. Null: there is no endpoint.
   std::function<void(std::set<std::string> trees)> serve_redis;
 };
 
@@ -54,7 +54,8 @@ api::NodeStatus NodeStatusOf(const GpuObservation& node, const std::string& vers
 // thread.
 class Loop {
  public:
-  // `target` is the uid of the NodeCache that the status belongs to; empty while there is none.
+  // `target` is the uid of the NodeCache that the status belongs to; empty while there is no
+  // NodeCache.
   using Report = std::function<void(std::string target, api::NodeCacheStatus status)>;
 
   // `context` must outlive the loop.
@@ -116,7 +117,7 @@ class Loop {
   std::vector<api::Condition> conditions_;
   Tables tables_;
   WatchedTrees watched_;
-  std::set<std::string> redis_trees_;  // generations in which the Redis endpoint serves
+  std::set<std::string> redis_trees_;  // generations whose trees need a Redis endpoint
   TruncatedFiles truncated_files_;
   Fetches fetches_;
   Captures captures_;

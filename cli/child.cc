@@ -47,12 +47,12 @@ void Restore(const SignalState& state) {
   for (int number = 1; number < NSIG; ++number) {
     struct ::sigaction action {};
     action.sa_handler = sigismember(&state.ignored, number) == 1 ? SIG_IGN : SIG_DFL;
-    ::sigaction(number, &action, nullptr);  // fails for SIGKILL and SIGSTOP, which have no choice
+    ::sigaction(number, &action, nullptr);  // fails for SIGKILL and SIGSTOP, whose action is fixed
   }
   pthread_sigmask(SIG_SETMASK, &state.blocked, nullptr);
 }
 
-// Makes descriptor `from` also `to`; true if that is not needed.
+// Makes `to` a duplicate of `from` unless they are equal. Returns false if that fails.
 bool Redirect(int from, int to) {
   return from == to || ::dup2(from, to) == to;
 }
@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<Child>> Child::Start(const ChildCommand& command)
   const CStrings words(command.words);
   const CStrings environment(Assignments(command.environment));
   std::array<int, 2> ends{};
-  // Closed by a successful exec; else it carries the error.
+  // A successful exec closes the pipe; otherwise the child writes the error to it.
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     return fs::ErrnoStatus(errno, "pipe");
   }
@@ -110,7 +110,8 @@ void Child::Signal(int number) {
 }
 
 absl::StatusOr<int> Child::Wait() {
-  // Process 1 of a container inherits orphans; elsewhere other children belong to other code.
+  // Process 1 of a container inherits orphans and must reap them. Any other process must not reap
+  // children that other code has started.
   const idtype_t which = ::getpid() == 1 ? P_ALL : P_PID;
   while (true) {
     // WNOWAIT: the pid stays valid for Signal() until it is reaped under the lock.

@@ -17,7 +17,7 @@ namespace cachewarm::cli {
 struct ChildCommand {
   std::vector<std::string> words;                  // program (looked up in PATH) and arguments
   std::map<std::string, std::string> environment;  // all variables of the command
-  // Descriptors that become its standard output and error.
+  // Descriptors that become the command's standard output and error.
   int out = 1;
   int err = 2;
   SignalState signals = SignalState::Default();
@@ -29,7 +29,8 @@ struct ChildCommand {
 class Child {
  public:
   // Starts the command. NOT_FOUND if the program does not exist, PERMISSION_DENIED if it cannot be
-  // executed. The thread that calls it must live as long as the command.
+  // executed. The calling thread must live as long as the command: the kernel kills the command
+  // when that thread ends.
   static absl::StatusOr<std::unique_ptr<Child>> Start(const ChildCommand& command);
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;

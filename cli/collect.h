@@ -20,14 +20,14 @@ struct Collection {
   capture::Selection selection;
   std::vector<bundle::PackFile> files;         // the selected files
   std::map<std::string, int64_t> left_behind;  // number of skipped files by reason
-  api::LeftBehind unnamed;                     // of these, the files that no cache kind names
+  api::LeftBehind unnamed;                     // the skipped files that match no cache kind
 };
 
 // Collects every complete file of `tree` that `table` allows in a bundle. Does not check whether a
 // process is writing a file, because the directory belongs to the user. If a file changes after
 // this call, reading it fails with ABORTED. `tree` must outlive the files.
 //
-// The second form also collects the files `also` of any preset.
+// The second form also collects the paths in `also` that any preset allows.
 absl::StatusOr<Collection> CollectTree(const fs::Dir& tree, const caches::CacheTable& table);
 absl::StatusOr<Collection> CollectTree(const fs::Dir& tree, const caches::CacheTable& table,
                                        const std::set<std::string>& also);

@@ -37,7 +37,8 @@ struct Console {
   const Clock& clock;
   std::stop_token stop;
   std::map<std::string, std::string> environment;
-  // Signals for the command of "run", and those that it inherits; null: `stop` is the only signal.
+  // `signals` delivers the signals that "run" forwards to its command; null: there are none but
+  // `stop`. `inherited` is the signal state with which the command starts.
   SignalRelay* signals = nullptr;
   SignalState inherited = SignalState::Default();
 

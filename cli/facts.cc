@@ -39,11 +39,15 @@ absl::StatusOr<int> DevicesOf(const Arguments& arguments, const fingerprint::Nod
 
 std::span<const Option> MachineOptionList() {
   static constexpr std::array<Option, 4> kOptions = {{
-      {.name = "image", .value = "NAME", .help = "container image in the key (default: local)"},
-      {.name = "container", .value = "NAME", .help = "container name in the key (default: main)"},
+      {.name = "image",
+       .value = "NAME",
+       .help = "container image, part of the cache key (default: local)"},
+      {.name = "container",
+       .value = "NAME",
+       .help = "container name, part of the cache key (default: main)"},
       {.name = "devices",
        .value = "N",
-       .help = "number of GPUs in the key (default: all of this machine)"},
+       .help = "number of GPUs, part of the cache key (default: all of this machine)"},
       {.name = "node-facts",
        .value = "FILE",
        .help = "JSON or YAML file with GPU type and CPU class (default: this machine)"},

@@ -136,7 +136,8 @@ std::span<const Option> StoreOptionList() {
        .help = "proxy to registries (default: HTTPS_PROXY, HTTP_PROXY)"},
       {.name = "max-connections",
        .value = "NUMBER",
-       .help = "maximum concurrent downloads, and uploads, for each registry"},
+       .help = "maximum concurrent downloads from each registry; uploads have a separate limit of "
+               "the same number"},
       {.name = "bytes-per-second",
        .value = "NUMBER",
        .help = "maximum bytes per second of all downloads together, at least 65536"},

@@ -20,15 +20,15 @@ struct SignalState {
 
   // Reads the state of the calling thread. Call in main before anything changes it.
   static SignalState Read();
-  // Nothing is blocked or ignored.
+  // Returns a state in which no signal is blocked or ignored.
   static SignalState Default();
 };
 
 // One signal that this process received.
 struct ReceivedSignal {
   int number = 0;
-  // The kernel sent it, as a terminal does, to every process of the foreground group: the child,
-  // which is in the same group, has it already.
+  // True if a terminal caused the signal, for example by Ctrl-C. The kernel then sends it to every
+  // process of the foreground group, so the child has received it already.
   bool from_terminal = false;
 };
 
@@ -38,8 +38,9 @@ class SignalRelay {
  public:
   using Receiver = std::function<void(const ReceivedSignal&)>;
 
-  // Sets the receiver and passes it the signals that came earlier, in their order. The receiver is
-  // called by Deliver(), one call at a time; after this call the previous one is not called again.
+  // Sets the receiver, and passes it the signals that arrived earlier, in their order. Deliver()
+  // calls the receiver, one call at a time. After this call the previous receiver is not called
+  // again.
   void Receive(Receiver receiver);
   void Deliver(const ReceivedSignal& signal);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys: torch/_inductor/remote_cache.py writes "pt2:<cache>::<key>:c1", where the cache of an
-// autotune result is itself a hash; triton/runtime/cache.py writes "triton:<key>:<file>".
+// Keys: torch/_inductor/remote_cache.py writes "pt2:<cache>::<key>:c1", in which <cache> is a hash
+// for autotune results; triton/runtime/cache.py writes "triton:<key>:<file>".
 #include "agent/remote/remote_commands.h"
 
 #include <algorithm>
@@ -180,7 +180,8 @@ std::string RemoteCommands::Hello(const Request& request) {
   return reply;
 }
 
-// redis-py reports its name and version, and ignores an error reply to other subcommands.
+// Accepts SETINFO, with which redis-py reports its name and version, and SETNAME. redis-py ignores
+// an error reply to other subcommands.
 std::string RemoteCommands::Client(const Request& request) const {
   const std::string subcommand = request.size() > 1 ? UpperCase(request[1]) : "";
   return subcommand == "SETINFO" || subcommand == "SETNAME"

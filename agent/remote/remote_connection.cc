@@ -17,7 +17,8 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr size_t kReadBytes = 64U << 10U;
-// Reads of one Advance(), so that one fast client does not keep the others waiting.
+// Maximum number of reads in one Advance(), so that one fast client does not keep the others
+// waiting.
 constexpr int kReadsMax = 16;
 
 bool WouldBlock(int error) {
@@ -90,7 +91,7 @@ RemoteConnection::Progress RemoteConnection::Receive() {
   const int error = errno;
   received_.resize(count < 0 ? 0 : static_cast<size_t>(count));
   if (count < 0) {
-    received_.shrink_to_fit();  // hundreds of idle clients would each keep a buffer
+    received_.shrink_to_fit();  // otherwise hundreds of idle clients would each keep a buffer
     return WouldBlock(error) ? Progress::kBlocked : Progress::kEnded;
   }
   return count == 0 ? Progress::kEnded : Progress::kDone;
@@ -128,7 +129,8 @@ RemoteConnection::Progress RemoteConnection::Send() {
     file_sent_ = 0;
   }
   if (had_reply) {
-    // The deadline of the reply was `limits.reply` after its request; what follows is idle time.
+    // deadline_ was `limits.reply` after the request. The client is idle now, so allow it
+    // `limits.idle` after the request instead.
     deadline_ += shared_.limits.idle - shared_.limits.reply;
   }
   return Progress::kDone;

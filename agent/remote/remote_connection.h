@@ -14,15 +14,17 @@ namespace cachewarm::agent {
 struct RemoteLimits {
   int connections_max = 512;
   int connections_per_tree = 128;
-  // Bytes of requests that are being received.
+  // Limits of the bytes of requests that are being received: of all connections, and of one tree.
   int64_t request_bytes_max = 96LL << 20U;
   int64_t request_bytes_per_tree = 32LL << 20U;
   Duration request{30'000};  // from the first to the last byte of a request
   Duration reply{60'000};    // until the client has read a reply
-  Duration idle{600'000};    // without a request; redis-py then connects again
+  // Time without a request after which the connection is closed; redis-py then connects again.
+  Duration idle{600'000};
 };
 
-// Memory for requests, shared by connections: taken before a large argument is received.
+// Counts the memory that connections have reserved for large arguments. Reserved before such an
+// argument is received.
 struct RequestMemory {
   int64_t bytes = 0;
 };
@@ -31,8 +33,8 @@ struct RequestMemory {
 // sent, so that pipelined requests take no memory. Not thread-safe.
 class RemoteConnection {
  public:
-  // `of_tree` and `of_all` are the memory taken by the connections of this tree and by all. All
-  // references must outlive the connection.
+  // `of_tree` counts the memory of the connections of this tree, `of_all` that of all connections.
+  // All references must outlive the connection.
   struct Shared {
     RemoteEntries& entries;
     Metrics& metrics;
@@ -73,8 +75,8 @@ class RemoteConnection {
   std::string received_;
   size_t parsed_ = 0;  // bytes of received_ that the reader has read
   std::deque<ReplyPart> reply_;
-  size_t text_sent_ = 0;   // of the first part of the reply
-  int64_t file_sent_ = 0;  // of the first part of the reply
+  size_t text_sent_ = 0;   // text bytes of reply_.front() that were sent
+  int64_t file_sent_ = 0;  // file bytes of reply_.front() that were sent
   bool is_failed_ = false;
   MonoTime deadline_;
 };

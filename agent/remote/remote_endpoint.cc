@@ -34,9 +34,10 @@ constexpr int kTickMs = 1'000;
 constexpr mode_t kSocketMode = 0666;
 constexpr std::string_view kNewSocket = ".state/redis/new.sock";
 
-// Listens on a new socket and moves it to `path` below `root`. It is bound in a private directory,
-// because bind(2) and chmod(2) would follow links that a pod makes in its tree. The path leads
-// through the descriptor of the root: sun_path is limited to 107 bytes.
+// Listens on a new socket and moves it to `path` below `root`. The socket is bound in a private
+// directory, because bind(2) and chmod(2) would follow links that a pod makes in its tree. Its
+// address begins with the root's descriptor in /proc/self/fd, because sun_path is limited to 107
+// bytes.
 absl::StatusOr<fs::Fd> Listen(const fs::Dir& root, const std::string& path) {
   fs::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.ok()) {
@@ -55,7 +56,8 @@ absl::StatusOr<fs::Fd> Listen(const fs::Dir& root, const std::string& path) {
   return socket;
 }
 
-// A served tree. Its connections end before it.
+// A served tree. `connections` is the last member, so that they are destroyed before the members
+// that they refer to.
 struct ServedTree {
   std::optional<RemoteEntries> entries;
   fs::Fd listener;
@@ -151,8 +153,9 @@ class PollingEndpoint final : public RemoteEndpoint {
       if (opened.ok()) {
         failed_.erase(path);
       } else if (failed_.insert(path).second) {
-        options_.log.Warning("cannot serve the Redis endpoint in a tree; its pods compile without",
-                             {{"path", path}, {"err", Message(opened)}});
+        options_.log.Warning(
+            "cannot serve the Redis endpoint in a tree; its pods compile without it",
+            {{"path", path}, {"err", Message(opened)}});
       }
     }
   }
@@ -179,7 +182,7 @@ class PollingEndpoint final : public RemoteEndpoint {
       }
       return listener.status();
     }
-    // Connections refer to the entries of a tree that is already served: keep those.
+    // If the tree is already served, its connections refer to the present entries: keep those.
     if (!tree.entries.has_value()) {
       tree.entries.emplace(*std::move(entries));
     }
@@ -196,7 +199,7 @@ class PollingEndpoint final : public RemoteEndpoint {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
       fs::Fd socket(::accept4(tree.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!socket.ok()) {
-        // Without a free descriptor the pending client would make poll(2) return at once.
+        // Without a free descriptor the client stays pending and would make poll(2) return at once.
         is_exhausted_ = is_exhausted_ || errno == EMFILE || errno == ENFILE || errno == ENOMEM;
         return;
       }
@@ -242,7 +245,7 @@ class PollingEndpoint final : public RemoteEndpoint {
 
 absl::StatusOr<std::unique_ptr<RemoteEndpoint>> RemoteEndpoint::Start(
     const RemoteEndpointOptions& options) {
-  // Values that a killed agent had not stored completely.
+  // Remove values that a killed agent had not stored completely.
   CW_RETURN_IF_ERROR(fs::RemoveTree(options.root, kRemoteStaging));
   fs::Fd wake(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wake.ok()) {

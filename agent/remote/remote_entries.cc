@@ -16,11 +16,11 @@ namespace cachewarm::agent {
 namespace {
 
 constexpr std::string_view kValueEnd = ".value";
-// Files of bundles have the same mode.
+// The same mode as that of files from bundles.
 constexpr mode_t kValueMode = 0444;
 constexpr mode_t kStagingMode = 0700;
-// The end of a value of torch's FX graph and AOTAutograd caches: json.dumps({"data": ...,
-// "time_taken_ms": 1234}) of torch/_inductor/remote_cache.py.
+// Name of the last member in a value of torch's FX graph and AOTAutograd caches, which
+// torch/_inductor/remote_cache.py writes as json.dumps({"data": ..., "time_taken_ms": 1234}).
 constexpr std::string_view kCompileTime = "\"time_taken_ms\": ";
 constexpr size_t kTailBytes = 64;
 constexpr int64_t kCompileMsMax = 24LL * 3600 * 1000;  // no compile takes a day
@@ -94,8 +94,8 @@ bool RemoteEntries::Contains(std::string_view key) const {
 
 absl::Status RemoteEntries::CheckRoom(int64_t bytes) const {
   if (bytes > limits_.value_bytes_max) {
-    return absl::ResourceExhaustedError(
-        fmt::format("a value of {} bytes is larger than {}", bytes, limits_.value_bytes_max));
+    return absl::ResourceExhaustedError(fmt::format(
+        "a value of {} bytes is larger than the limit of {}", bytes, limits_.value_bytes_max));
   }
   if (entries_ >= limits_.entries_max || bytes > limits_.bytes_max - bytes_) {
     return absl::ResourceExhaustedError(fmt::format(
@@ -113,7 +113,7 @@ absl::Status RemoteEntries::Store(std::string_view key, std::string_view value) 
   CW_RETURN_IF_ERROR(CheckRoom(static_cast<int64_t>(value.size())));
   const std::string path = PathOf(key);
   const std::string staged = fmt::format("{}/{}", kRemoteStaging, path.substr(path.rfind('/') + 1));
-  // A killed agent may have left a part of it.
+  // A killed agent may have left a partial file of this name.
   CW_RETURN_IF_ERROR(root_->Remove(staged));
   CW_ASSIGN_OR_RETURN(const fs::Fd file, root_->CreateFile(staged, kValueMode));
   const absl::StatusOr<fs::FileStat> replaced = root_->Stat(path);

@@ -23,7 +23,8 @@ struct RemoteEntryLimits {
   // Limits of one tree.
   int64_t entries_max = 4096;
   int64_t bytes_max = 4LL << 30U;
-  // Nothing is stored while the file system has less free space: kubelet evicts pods then.
+  // Nothing is stored while the file system has less free space than this, because kubelet evicts
+  // pods when the disk is nearly full.
   int64_t free_bytes_min = 1LL << 30U;
 };
 

@@ -16,7 +16,7 @@ namespace cachewarm::agent {
 // State of the path that pods mount.
 enum class LinkState {
   kActive,     // a link to a complete generation that pods can write
-  kUnusable,   // such a link, but the mode of the tree keeps pods from writing
+  kUnusable,   // a link to a complete generation whose mode keeps pods from writing
   kDirectory,  // a directory made by kubelet before the agent prepared the mount
   kBroken,     // a dangling link, a link to outside the root, or neither link nor directory
 };

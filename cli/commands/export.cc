@@ -163,7 +163,7 @@ absl::StatusOr<int> Export(const Arguments& arguments, Console& console) {
   if (stored.entries.empty()) {
     return absl::NotFoundError(fmt::format(
         "{}: no entries of torch.compile found; the directory must contain fxgraph/ and "
-        "aotautograd/, or inductor/ with them",
+        "aotautograd/, directly or in inductor/",
         origin.name));
   }
   const std::string bytes = megacache::Write(stored.entries);
@@ -199,7 +199,7 @@ Verb ExportVerb() {
                            "oci://host/path or layout:///dir"},
                   {.name = "dir",
                    .value = "DIR",
-                   .help = "export this cache directory, or Inductor's directory (default: "
+                   .help = "export this cache directory or Inductor directory (default: "
                            "TORCHINDUCTOR_CACHE_DIR, else that of \"cachewarm run --name NAME\")"},
                   {.name = "name",
                    .value = "NAME",
@@ -209,7 +209,7 @@ Verb ExportVerb() {
                   {.name = "quiet", .help = "do not print progress"},
                   {.name = "python",
                    .value = "FILE",
-                   .help = "Python whose engines are in the key (default: python3)"}},
+                   .help = "Python whose engines are part of the cache key (default: python3)"}},
       .run = Export};
   verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());

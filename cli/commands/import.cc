@@ -28,11 +28,11 @@ namespace {
 constexpr int64_t kArtifactBytesMax = 4LL << 30;
 constexpr char kHeaders[] = "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS";
 
-// An artifact and the files that a cache directory gets from it.
+// An artifact, and the files to create from it in the cache directory.
 struct Artifact {
   std::unique_ptr<const std::string> bytes;
   std::vector<megacache::Entry> entries;  // point into `bytes`
-  std::optional<fs::Dir> inductor;        // of the process that saved
+  std::optional<fs::Dir> inductor;  // Inductor directory of the process that saved the artifact
   ObjectFiles objects;
   std::vector<ImportedFile> files;  // point into `entries`
 };
@@ -73,7 +73,8 @@ absl::StatusOr<Artifact> ReadArtifact(const Arguments& arguments, const Console&
   return artifact;
 }
 
-// The cache directory, and the store that gets its files; none without --store.
+// The cache directory that receives the files. `source` is the bundle that they are also published
+// to; nullopt if no store is given.
 struct Target {
   std::optional<BundleSource> source;
   Machine machine;
@@ -102,8 +103,9 @@ std::string BundleName(const Target& target) {
              : std::string();
 }
 
-// The variables with which a process finds the entries. The setting of precompiled headers is part
-// of torch's keys, so it must be that of the process that saved.
+// Returns the environment variables with which a process finds the imported entries. torch's keys
+// include the setting of precompiled headers, so it must be the same as in the process that saved
+// the artifact.
 std::map<std::string, std::string> VariablesFor(const Artifact& artifact,
                                                 const std::string& directory) {
   std::map<std::string, std::string> variables = PresetVariables(directory);
@@ -136,8 +138,9 @@ void PrintWarnings(const Artifact& artifact, Console& console) {
   }
   if (objects.compiled < objects.kernels) {
     console.err << fmt::format(
-        "{} of {} kernels have no compiled object{}: a start that hits these entries compiles them "
-        "again; name the TORCHINDUCTOR_CACHE_DIR of the process that saved with --with\n",
+        "{} of {} kernels have no compiled object{}: a start that hits their entries compiles the "
+        "kernels again; set --with to the TORCHINDUCTOR_CACHE_DIR of the process that saved the "
+        "artifact\n",
         objects.kernels - objects.compiled, objects.kernels,
         artifact.inductor.has_value() ? fmt::format(" in {}", artifact.inductor->name()) : "");
   } else if (objects.kernels > 0) {
@@ -248,30 +251,35 @@ Verb ImportVerb() {
       .summary = "Import a portable cache of torch (mega-cache)",
       .text =
           "FILE has the bytes that torch.compiler.save_cache_artifacts() returned (torch 2.8 to\n"
-          "2.15). Each entry becomes the file that torch would make of it: graphs, autotune\n"
-          "results, profiles and precompiled functions. Nothing in FILE is executed.\n\n"
-          "torch leaves the compiled C++ kernels out of FILE, so that a process that loads it\n"
-          "compiles them again. Import takes those of the graphs in FILE from the Inductor\n"
-          "directory of the process that saved: --with, by default TORCHINDUCTOR_CACHE_DIR. It\n"
-          "reports the kernels that have no object there.\n\n"
+          "2.15): graphs, autotune results, profiles and precompiled functions. Import writes "
+          "each\n"
+          "entry to the file in which torch itself would store it. Nothing in FILE is executed.\n\n"
+          "FILE does not contain the compiled C++ kernels, so a process that only loads FILE\n"
+          "compiles them again. Import therefore copies the kernels that the graphs in FILE need\n"
+          "from the Inductor directory of the process that saved FILE: --with, by default\n"
+          "TORCHINDUCTOR_CACHE_DIR. It reports the kernels that this directory lacks.\n\n"
           "The files are written into the cache directory of \"cachewarm run --name NAME\" or\n"
-          "--dir. With --store they are also published for this machine, together with what the\n"
-          "store has, as by \"cachewarm save\". Save with\n"
-          "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0, which cachewarm sets: it is part of\n"
-          "torch's keys. Import reports an artifact that was saved without it.\n\n"
+          "--dir. With --store they are also published for this machine, as by \"cachewarm "
+          "save\":\n"
+          "together with the files that the store already has.\n\n"
+          "Save FILE with TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0, the value that cachewarm\n"
+          "sets, because torch's keys include this variable. Import warns if FILE was saved with "
+          "1.\n"
+          "\n"
           "  cachewarm import artifact.bin --name llama\n"
           "  cachewarm import artifact.bin --with /tmp/torchinductor_root --name llama \\\n"
           "      --store oci://registry:5000/caches\n",
-      .options = {{.name = "with",
-                   .value = "DIR",
-                   .help = "Inductor directory of the process that saved, for its compiled kernels "
-                           "(default: TORCHINDUCTOR_CACHE_DIR)"},
-                  {.name = "dry-run", .help = "list the files that would be written"},
-                  {.name = "json", .help = "print the result as a JSON object"},
-                  {.name = "quiet", .help = "do not print progress"},
-                  {.name = "python",
-                   .value = "FILE",
-                   .help = "Python whose engines are in the key (default: python3)"}},
+      .options =
+          {{.name = "with",
+            .value = "DIR",
+            .help = "Inductor directory of the process that saved FILE; has its compiled kernels "
+                    "(default: TORCHINDUCTOR_CACHE_DIR)"},
+           {.name = "dry-run", .help = "list the files that would be written"},
+           {.name = "json", .help = "print the result as a JSON object"},
+           {.name = "quiet", .help = "do not print progress"},
+           {.name = "python",
+            .value = "FILE",
+            .help = "Python whose engines are part of the cache key (default: python3)"}},
       .run = Import};
   const std::vector<Option> source = SourceOptionList();
   verb.options.insert(verb.options.end(), source.begin(), source.end());

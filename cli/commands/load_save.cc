@@ -30,7 +30,7 @@ constexpr Duration kMaxWait{600'000};
 constexpr char kDamaged[] = ".cachewarm/damaged";
 constexpr int64_t kDamagedBytesMax = 256;
 
-// The result of a transfer, with the words of b10-transfer.
+// The result of a transfer, in the terms of b10-transfer.
 struct Result {
   std::string_view status;  // SUCCESS, SKIPPED, DOES_NOT_EXIST or ERROR
   int code = kOk;
@@ -54,8 +54,8 @@ Result Failure(const absl::Status& status) {
           .reason = Message(status)};
 }
 
-// The cache directory of a transfer and the tree that bundles are made of: equal, unless
-// TORCHINDUCTOR_CACHE_DIR names a directory that is no part of a tree.
+// The cache directory of a transfer, and the tree of which bundles are made. Both are the same
+// directory, unless TORCHINDUCTOR_CACHE_DIR names one that is not part of a tree.
 struct Transfer {
   BundleSource source;
   TransferLimits limits;
@@ -129,13 +129,14 @@ absl::Status CheckStoreSpace(const Transfer& transfer) {
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(
-      fmt::format("{}: {} bytes are free, {} must be (--min-free-bytes, MIN_B10FS_SPACE_MB, "
+      fmt::format("{}: {} bytes are free, but {} must be (--min-free-bytes, MIN_B10FS_SPACE_MB, "
                   "MAX_CONCURRENT_SAVES); free space on this disk or lower the limit",
                   url.directory, space.free_bytes, transfer.limits.store_free_bytes_min));
 }
 
 Result LoadInto(const Transfer& transfer, const Clock& clock, const std::stop_token& stop) {
-  // A directory with files and without a tree was filled before cachewarm: nothing is known of it.
+  // A directory that has files but no tree was filled without cachewarm, so it is unknown on which
+  // machine its files were compiled.
   if (transfer.torch.has_value() && TakeSnapshot(transfer.tree).empty()) {
     bool filled = false;
     const absl::Status walked =
@@ -270,12 +271,13 @@ constexpr std::string_view kResults =
 Verb TransferVerb(Verb verb) {
   verb.operands = "";
   verb.options = SourceOptionList();
-  verb.options.push_back({.name = "python",
-                          .value = "FILE",
-                          .help = "Python whose engines are in the key (default: python3)"});
+  verb.options.push_back(
+      {.name = "python",
+       .value = "FILE",
+       .help = "Python whose engines are part of the cache key (default: python3)"});
   verb.options.push_back({.name = "max-wait",
                           .value = "SECONDS",
-                          .help = "end with ERROR after this time (default: 600)"});
+                          .help = "end with ERROR after this many seconds (default: 600)"});
   verb.options.push_back({.name = "json", .help = "print the result as a JSON object"});
   const std::vector<Option> limits = TransferLimitOptionList();
   verb.options.insert(verb.options.end(), limits.begin(), limits.end());

@@ -44,7 +44,8 @@ void Report(const Collection& collection, const bundle::Publication& published,
     console.err << fmt::format("skipped {} files: {}\n", count, reason);
   }
   if (collection.unnamed.files > 0) {
-    console.err << fmt::format("no cache kind names {}\n", capture::ToText(collection.unnamed));
+    console.err << fmt::format("not packed, because they match no cache kind: {}\n",
+                               capture::ToText(collection.unnamed));
   }
   for (const std::string& damaged : collection.selection.truncated) {
     console.err << fmt::format("skipped truncated file: {}\n", damaged);

@@ -86,15 +86,15 @@ class CommandRun {
     }
   }
 
-  // A machine that accepts only signed bundles and cannot sign would publish one that it must not
-  // use itself, in place of a signed one.
+  // False if this machine accepts only signed bundles but cannot sign: it would replace a signed
+  // bundle by an unsigned one, which it must not use itself.
   bool MayPublish() const {
     const bundle::KeyFiles& keys = context_->source.keys;
     return keys.public_key_file.empty() || !keys.private_key_file.empty();
   }
 
-  // Opens and fills the cache directory. Returns only errors of the arguments: for any other the
-  // command starts without the cache.
+  // Opens the cache directory and fills it from the store. Returns an error only for wrong
+  // arguments; after any other error the command starts without the cache.
   absl::Status Prepare() {
     CW_ASSIGN_OR_RETURN(caches::CacheTable table, ParseCaches(arguments_));
     auto source = OpenSource(arguments_, console_,
@@ -170,7 +170,7 @@ class CommandRun {
                          .environment = context_ == nullptr ? console_.environment
                                                             : EnvironmentFor(*context_, console_),
                          .signals = console_.inherited};
-    // Declared before the tap, whose thread calls it.
+    // Declared before the tap, so that it is destroyed after it: the thread of the tap uses it.
     std::unique_ptr<BackgroundPublisher> background;
     std::atomic<BackgroundPublisher*> listener = nullptr;
     std::unique_ptr<OutputTap> tap;
@@ -214,10 +214,10 @@ class CommandRun {
       }
     });
     if (early_signal_ != 0) {
-      child.Signal(early_signal_);  // it came while the child was being started
+      child.Signal(early_signal_);  // the signal came while the child was being started
     }
     auto code = child.Wait();
-    // From now on a signal ends the publication.
+    // From now on a signal stops the publication instead.
     ReceiveSignals([this](const ReceivedSignal& signal) {
       if (signal.number != SIGWINCH) {
         end_.request_stop();
@@ -246,7 +246,7 @@ class CommandRun {
         });
     if (!published.has_value() || absl::IsCancelled(published->status())) {
       console_.err << fmt::format(
-          "cachewarm run: {}; nothing published, the next start publishes\n",
+          "cachewarm run: {}; nothing was published, the next run publishes the files\n",
           end_.stop_requested() ? "a signal ended the publication"
                                 : fmt::format("the store {} did not take the bundle within {} "
                                               "(--max-wait)",
@@ -286,17 +286,17 @@ Verb RunVerb() {
       .summary = "Run a command and keep its compile caches between starts",
       .text =
           "Sets the environment variables of the known compile caches (--cache limits them) to\n"
-          "directories below --dir, fetches the files of this machine's bundle that --dir lacks "
-          "from --store, and runs the\n"
-          "command. Publishes the cache files as soon as the command is ready and they have\n"
-          "settled, and again when more was compiled, together with the files that the store\n"
-          "already has. Does not need Kubernetes.\n\n"
+          "directories below --dir, fetches from --store those files of this machine's bundle "
+          "that\n"
+          "--dir lacks, and runs the command. Publishes the cache files as soon as the command is\n"
+          "ready and they have settled, and again when more was compiled, together with the files\n"
+          "that the store already has. Does not need Kubernetes.\n\n"
           "Signals, exit code and terminal are those of the command. Variables that are already\n"
           "set are kept. If the store fails or is slow (--max-wait), the command starts cold.\n\n"
           "The bundle is that of the GPU type, the CPU class, the devices and the versions of\n"
           "torch, triton, vllm, sglang, jax and flashinfer in the Python that the command runs\n"
-          "(or --image). A directory of another GPU type or CPU class is not used: a sibling\n"
-          "directory takes its place.\n\n"
+          "(or --image). If --dir has files of another GPU type or CPU class, a sibling directory\n"
+          "is used instead.\n\n"
           "With --key only bundles signed by that key are used; --sign-key signs the bundles that\n"
           "are published. With --key alone nothing is published.\n\n"
           "Some engines store absolute paths in their caches: use the same --dir on every "

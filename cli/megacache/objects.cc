@@ -96,7 +96,7 @@ class ObjectFinder {
   }
 
  private:
-  // True for a unit of one of the graphs, and for one that serves every graph. Sets `kernel_` for a
+  // True if the unit belongs to one of the graphs or serves every graph. Sets `kernel_` for a
   // compiled kernel.
   absl::StatusOr<bool> IsNeeded(const Unit& unit) {
     kernel_.reset();

@@ -29,8 +29,8 @@ struct ObjectFiles {
 // Opens the Inductor directory `path`, or "inductor" in it if `path` is a whole cache directory.
 absl::StatusOr<fs::Dir> OpenInductorDirectory(const std::string& path);
 
-// Finds the files for `entries`. Without a directory counts only the kernels. Files of graphs that
-// are not in the artifact are left out, and all files of a kernel with a damaged file.
+// Finds the files for `entries`; without a directory only counts the kernels. Leaves out files of
+// graphs that are not in the artifact, and all files of a kernel if one of them is damaged.
 absl::StatusOr<ObjectFiles> FindObjects(const std::optional<fs::Dir>& directory,
                                         std::span<const megacache::Entry> entries);
 

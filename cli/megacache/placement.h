@@ -20,7 +20,7 @@ namespace cachewarm::cli {
 struct ImportedFile {
   std::string path;                    // relative to the cache directory: "inductor/..."
   const megacache::Entry* entry = {};  // holds the bytes; null: a file of ObjectFiles
-  bool may_replace = false;            // the path is not the hash of the content
+  bool may_replace = false;            // the path does not contain the hash of the content
   int64_t bytes = 0;
 };
 
@@ -38,7 +38,7 @@ struct ImportCounts {
 
 struct ImportJob {
   const std::vector<ImportedFile>& files;
-  const std::optional<fs::Dir>& objects;  // the directory of the files without an entry
+  const std::optional<fs::Dir>& objects;  // directory of the files whose `entry` is null
   const fs::Dir& tree;                    // the cache directory
   // Reports the bytes handled so far.
   std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress;

@@ -121,7 +121,8 @@ void BackgroundPublisher::State::Run() {
     }
     schedule.Failed(console.clock.Monotonic());
     if (!has_failed && !stopped.stop_requested() && !absl::IsAborted(done)) {
-      has_failed = true;  // report the first failure only: the end of the command reports the last
+      // Report only the first failure here; the last one is reported when the command has ended.
+      has_failed = true;
       console.err << fmt::format("cachewarm run: {}; not published yet, trying again\n",
                                  Message(done))
                   << std::flush;

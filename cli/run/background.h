@@ -19,7 +19,7 @@ struct RunContext {
   BundleSource source;
   fs::Dir dir;
   std::string path;          // of `dir`
-  caches::CacheTable table;  // the caches that the command shares
+  caches::CacheTable table;  // the caches that are fetched and published
 };
 
 struct BackgroundOptions {
@@ -40,7 +40,7 @@ class BackgroundPublisher {
   BackgroundPublisher(const BackgroundPublisher&) = delete;
   BackgroundPublisher& operator=(const BackgroundPublisher&) = delete;
 
-  // Notes that the output has matched. Thread-safe.
+  // Records that a line of the output has matched --ready-log. Thread-safe.
   void LogMatched();
   // Ends the thread, at the latest after 2 s, and returns the files as of the last publication;
   // empty if there was none.

@@ -26,8 +26,8 @@ std::set<std::string> ReplacedFiles(const TreeSnapshot& before, const TreeSnapsh
 bool Covers(const bundle::Config& bundle, const std::vector<capture::TreeFile>& files,
             const std::set<std::string>& replaced);
 
-// True if `bundle` has a file that `files`, sorted by path, lack: publishing `files` alone would
-// lose it.
+// True if `bundle` has a file that is not in `files`, which is sorted by path: publishing `files`
+// alone would lose that file.
 bool HasMore(const bundle::Config& bundle, const std::vector<capture::TreeFile>& files);
 
 }  // namespace cachewarm::cli

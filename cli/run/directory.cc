@@ -36,7 +36,8 @@ absl::StatusOr<bool> HasCacheFiles(const fs::Dir& dir) {
   return found;
 }
 
-// Returns why the directory cannot be used by `kind`; empty if it can: it has the marker then.
+// Returns why the directory cannot be used by `kind`. If it can, returns "", and the directory has
+// the marker of `kind`.
 absl::StatusOr<std::string> Mark(const fs::Dir& dir, const MachineKind& kind,
                                  const DirectoryOptions& options) {
   CW_RETURN_IF_ERROR(dir.MakeDirs(kOwnFiles, kCacheDirectoryMode));

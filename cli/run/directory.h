@@ -17,7 +17,7 @@
 namespace cachewarm::cli {
 
 // Directory for the files of cachewarm in a cache directory: marker, locks, unfinished downloads.
-// No cache kind has it, so nothing of it is published.
+// It is never published, because no cache kind uses this name.
 inline constexpr std::string_view kOwnFiles = ".cachewarm";
 // Mode of the directories that cachewarm creates.
 inline constexpr mode_t kCacheDirectoryMode = 0755;

@@ -13,7 +13,7 @@ constexpr std::string_view kExec = "'''exec'";
 constexpr std::string_view kBlanks = " \t\r";
 constexpr std::string_view kDigits = "0123456789";
 
-// Distributions that install an engine, by normalised name.
+// Python distributions that install an engine, by normalised name.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kEngines = {{
     {"flashinfer", "flashinfer"},
     {"flashinfer_python", "flashinfer"},
@@ -37,7 +37,7 @@ std::string Normalised(std::string_view name) {
   return normalised;
 }
 
-// True for the characters that versions have (PEP 440).
+// True if `text` has only characters that a version may have (PEP 440).
 bool IsVersion(std::string_view text) {
   return !text.empty() && text.size() <= kVersionBytesMax &&
          text.find_first_not_of(
@@ -52,7 +52,7 @@ std::string_view Trimmed(std::string_view text) {
              : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-// Returns the line at the beginning of `text` and removes it from there.
+// Returns the first line of `text` and removes it from `text`.
 std::string_view TakeLine(std::string_view& text) {
   const size_t end = text.find('\n');
   const std::string_view line = text.substr(0, end);

@@ -19,7 +19,8 @@ namespace {
 
 constexpr char kStaging[] = ".cachewarm/fetch";
 constexpr char kFetchLock[] = ".cachewarm/fetch.lock";
-constexpr int64_t kBlockBytes = 4096;  // of the file system: a file occupies whole blocks
+// Assumed block size of the file system; a file occupies whole blocks.
+constexpr int64_t kBlockBytes = 4096;
 
 // The files of a bundle that a directory lacks.
 struct Missing {
@@ -88,8 +89,8 @@ absl::Status Download(const FetchJob& job, const bundle::Bundle& found, Missing&
                          std::move(stop));
 }
 
-// Moves what `dir` lacks from the staging directory to its place: a whole directory with one
-// rename where nothing of it exists, else file by file.
+// Moves the files from the staging directory to their places in `dir`: a directory that does not
+// exist there with one rename, else file by file. Existing files stay.
 absl::Status MoveIntoPlace(const fs::Dir& dir) {
   absl::Status moved;
   CW_RETURN_IF_ERROR(fs::Walk(dir, kStaging, {}, [&](const fs::WalkEntry& entry) {
@@ -109,7 +110,7 @@ absl::Status MoveIntoPlace(const fs::Dir& dir) {
 absl::Status Add(const FetchJob& job, const bundle::Bundle& found, Missing& missing,
                  const std::stop_token& stop) {
   CW_RETURN_IF_ERROR(Download(job, found, missing, stop));
-  // The caller may have started the command without waiting for the end of this call.
+  // After a stop the caller may have started the command already, so do not add files any more.
   return stop.stop_requested() ? absl::CancelledError("the fetch was stopped")
                                : MoveIntoPlace(job.dir);
 }

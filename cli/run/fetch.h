@@ -17,7 +17,8 @@ struct FetchLimits {
   bundle::Limits archive;
   int64_t packed_bytes_max = 0;         // reject larger bundles; 0: no limit
   int64_t free_bytes_min = 64LL << 20;  // must stay free on the disk of the cache directory
-  Duration lock_wait{60'000};           // for another process that fetches into the same directory
+  // Maximum wait for another process that fetches into the same directory.
+  Duration lock_wait{60'000};
 };
 
 struct FetchReport {

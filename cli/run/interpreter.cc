@@ -19,11 +19,11 @@ namespace stdfs = std::filesystem;
 
 constexpr size_t kHeadBytes = 4096;
 constexpr int64_t kConfigBytesMax = 64 << 10;
-constexpr int kScriptsMax = 4;  // a script whose interpreter is a script, and so on
+constexpr int kScriptsMax = 4;  // maximum chain of scripts whose interpreter is a script
 constexpr size_t kWordsMax = 64;
 constexpr int kNamesMax = 50'000;
 constexpr int kParentsMax = 32;
-constexpr size_t kVersionsBytesMax = 128;  // of one engine, joined
+constexpr size_t kVersionsBytesMax = 128;  // limit of all versions of one engine, joined
 
 std::string Variable(const PlannedCommand& command, const std::string& name) {
   const auto found = command.environment.find(name);

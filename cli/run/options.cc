@@ -44,8 +44,8 @@ std::string AbsolutePath(const std::string& path) {
 std::vector<Option> LifeCycleOptionList() {
   return {{.name = "max-wait",
            .value = "SECONDS",
-           .help = "longest delay of the command by the store, at its start and after its end "
-                   "(default: 60)"},
+           .help = "maximum time that the store may delay the command, at its start and again "
+                   "after its end (default: 60)"},
           {.name = "ready-url",
            .value = "URL",
            .help = "the command is ready once this URL answers with a status of 2xx"},
@@ -89,8 +89,8 @@ Option CacheOption() {
   return {.name = "cache",
           .value = "KIND",
           .help =
-              "a cache to set up and publish, as \"cachewarm caches\" lists them (default: "
-              "all that are not opt-in)",
+              "name of a cache to set up and publish, from the list of \"cachewarm caches\" "
+              "(default: all that are not opt-in)",
           .repeats = true};
 }
 

@@ -50,7 +50,7 @@ absl::StatusOr<Pattern> Pattern::Parse(const std::string& text) {
     return absl::InvalidArgumentError(fmt::format("\"{}\": {}", text, reason.data()));
   }
   return Pattern(std::shared_ptr<const regex_t>(compiled.release(), [](const regex_t* owned) {
-    auto* mutable_owned = const_cast<regex_t*>(owned);  // NOLINT: regfree(3) takes it so
+    auto* mutable_owned = const_cast<regex_t*>(owned);  // NOLINT: regfree(3) needs non-const
     ::regfree(mutable_owned);
     delete mutable_owned;  // NOLINT(cppcoreguidelines-owning-memory)
   }));
@@ -144,7 +144,8 @@ void OutputTap::Move(size_t i) {
     return;
   }
   const std::string_view bytes(piece.data(), got > 0 ? static_cast<size_t>(got) : 0);
-  // If the reader of this process is gone, the child must get SIGPIPE as without cachewarm.
+  // If nobody reads the output of this process any more, the child must get SIGPIPE as without
+  // cachewarm.
   if (bytes.empty() || !WriteAll(kTargets.at(i), bytes)) {
     read_ends_[i] = fs::Fd();
     return;

@@ -27,8 +27,8 @@ class Pattern {
   std::shared_ptr<const regex_t> compiled_;
 };
 
-// Looks for a line that matches in a stream of bytes. A line ends at a line feed, a carriage return
-// (progress bars) or after 64 KiB.
+// Looks in a stream of bytes for a line that matches a pattern. A line ends at a line feed, a
+// carriage return (progress bars) or after 64 KiB.
 class LineMatcher {
  public:
   explicit LineMatcher(Pattern pattern) : pattern_(std::move(pattern)) {}
@@ -42,8 +42,8 @@ class LineMatcher {
   std::string line_;
 };
 
-// Passes the output of a child on to this process's, byte by byte, and looks for a line in it. The
-// child's output is then a pipe, also if this process writes to a terminal.
+// Forwards the output of a child, byte by byte, to the output of this process, and looks for a line
+// in it. The child's output is then a pipe, even if this process writes to a terminal.
 class OutputTap {
  public:
   // Calls `on_match` once, on the tap's thread, for the first line of standard output or error that

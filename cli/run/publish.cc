@@ -24,8 +24,8 @@ namespace {
 
 constexpr int kAttempts = 5;
 constexpr Duration kBetweenAttempts{500};
-// From this number of layers on, the files that only the store has are fetched first and the bundle
-// is packed whole: a bundle has at most 96 layers.
+// If the store's bundle has at least this many layers, the files that only the store has are
+// fetched and the bundle is packed whole, because a bundle has at most 96 layers.
 constexpr size_t kLayersBeforeRepack = 32;
 constexpr char kLeaseFile[] = ".publish.lock";
 constexpr Duration kLeaseWait{60'000};
@@ -66,21 +66,22 @@ class Publisher {
       if (has_moved_tag_ && lease_.ok()) {
         return report_;
       }
-      // Without a lease another writer may be about to move the tag to a bundle that it made before
-      // this one: look again when it has done so.
+      // Without a lease, another writer may have compared the tag already and may still move it to
+      // its own bundle, which lacks these files. Wait, then compare again.
       if (!Pause()) {
         return absl::CancelledError("the publication was stopped");
       }
     }
-    return absl::AbortedError(fmt::format(
-        "other writers moved the tag {} of {} {} times; the files are published at the next end of "
-        "a command",
-        job_.source.tag(), job_.source.store.reference.ToString(), kAttempts));
+    return absl::AbortedError(
+        fmt::format("other writers moved the tag {} of {} {} times; the files are published when "
+                    "the next command ends",
+                    job_.source.tag(), job_.source.store.reference.ToString(), kAttempts));
   }
 
  private:
-  // Locks a store that is a directory, once. The lock ends with this process. A store without locks
-  // and a holder that does not end are no errors: the tag is compared before it moves.
+  // Locks the store once, if it is a directory. The lock ends with this process. It is no error if
+  // the store has no locks, or if another process holds the lock for too long: MoveTag() compares
+  // the tag before it moves it.
   absl::Status TakeLease() {
     const Reference& reference = job_.source.store.reference;
     CW_ASSIGN_OR_RETURN(const bundle::StoreUrl url, bundle::ParseStoreUrl(reference.store_url));
@@ -109,8 +110,8 @@ class Publisher {
         stop_);
   }
 
-  // Returns the bundle to unite with; nullopt if there is none of use. Notes the digest under the
-  // tag.
+  // Returns the bundle whose files the new bundle must keep; nullopt if the store has no usable
+  // one. Sets tagged_.
   absl::StatusOr<std::optional<bundle::Bundle>> ReadPrevious() {
     CW_ASSIGN_OR_RETURN(tagged_, ResolveTag());
     if (tagged_.empty() || tagged_ == damaged_) {
@@ -135,7 +136,8 @@ class Publisher {
     return absl::IsNotFound(digest.status()) ? Digest() : digest;
   }
 
-  // This machine signs the union: without --key the files of the store must carry its signature.
+  // Returns true if the files of the bundle may become part of a bundle that this machine signs.
+  // Without --key, they may only if the bundle is signed with the key of this machine.
   absl::StatusOr<bool> IsTrusted(const Digest& digest) const {
     if (!key_.has_value() || !job_.source.keys.public_key_file.empty()) {
       return true;
@@ -171,7 +173,8 @@ class Publisher {
       facts = capture::UniteFacts(previous->config.facts, facts);
     }
     const bundle::RepositoryRef place = job_.source.store.place();
-    // With a limit and nothing to keep, the bundle is packed whole, so that its size is known.
+    // With a size limit, and if no file of the previous bundle must be kept, pack all files without
+    // a base, so that the size of the bundle is known.
     const bool with_base = previous.has_value() && (keep_base || job_.packed_bytes_max == 0);
     SizedStore store(place.store, job_.packed_bytes_max,
                      with_base ? bundle::PackedBytes(previous->manifest) : 0);
@@ -216,7 +219,7 @@ class Publisher {
   const PublishJob& job_;
   const std::stop_token stop_;
   std::optional<bundle::PrivateKey> key_;
-  fs::Fd lease_;  // holds no descriptor without a lease
+  fs::Fd lease_;  // empty while no lease is held
   bool has_tried_lease_ = false;
   Digest tagged_;  // the bundle under the tag, as of ReadPrevious()
   Digest damaged_ = job_.damaged;
@@ -234,7 +237,7 @@ std::string ToText(const PublishReport& report) {
   std::string text = fmt::format("cachewarm run: published {} files, {}, for the next start\n",
                                  report.files, FormatBytes(report.bytes));
   if (report.unnamed.files > 0) {
-    text += fmt::format("cachewarm run: no cache kind names {}; they were not published\n",
+    text += fmt::format("cachewarm run: not published, because they match no cache kind: {}\n",
                         capture::ToText(report.unnamed));
   }
   return text;

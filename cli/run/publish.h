@@ -20,10 +20,11 @@ struct PublishJob {
   const BundleSource& source;
   const fs::Dir& dir;  // the cache directory
   const Clock& clock;
-  // The caches whose files are published. Files of others stay in the store, and in the directory.
+  // The caches whose files are published. Files of other caches stay where they are, in the
+  // directory and in the bundle of the store.
   const caches::CacheTable& table = caches::CacheTable::AllPresets();
   std::set<std::string> replaced;  // as for Covers()
-  Digest damaged;  // a bundle that could not be unpacked: is replaced, not merged; empty: none
+  Digest damaged;  // could not be unpacked, so it is replaced and not merged; empty: no such bundle
   int threads = bundle::DefaultThreads();
   int64_t packed_bytes_max = 0;  // 0: no limit
   Random random = SystemRandom();
@@ -39,18 +40,18 @@ struct PublishReport {
   PublishOutcome outcome = PublishOutcome::kEmpty;
   int64_t files = 0;  // of the bundle
   int64_t bytes = 0;
-  api::LeftBehind unnamed;  // files of the directory that no cache kind names
+  api::LeftBehind unnamed;  // files of the directory that match no cache kind
 };
 
 // Returns what "cachewarm run" prints about a publication; empty if there was none.
 std::string ToText(const PublishReport& report);
 
 // Publishes the union of the cache directory and the bundle in the store, unless that bundle has
-// every file. Waits for other publishers of a store that is a directory. In a registry repeats the
-// call up to 5 times if another publisher moves the tag (docs/design/0022). A bundle in the store
-// that this machine cannot use, or is not signed by a trusted key, is replaced, not merged. Blocks.
+// every file. Waits for other publishers if the store is a directory. Makes up to 5 attempts if
+// other publishers move the tag (docs/design/0022). Replaces the bundle in the store, instead of
+// merging it, if this machine cannot use it or if it is not signed by a trusted key. Blocks.
 // Errors: OUT_OF_RANGE above `packed_bytes_max`; ABORTED if files change during the call, or after
-// the last repetition; CANCELLED soon after `stop`; else the error of the store. After an error the
+// the last attempt; CANCELLED soon after `stop`; else the error of the store. After an error the
 // tag is unchanged or points to a complete bundle.
 absl::StatusOr<PublishReport> PublishUnion(const PublishJob& job, std::stop_token stop);
 

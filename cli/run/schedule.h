@@ -9,8 +9,8 @@ namespace cachewarm::cli {
 // When the caches of a running command are complete enough to publish.
 struct ReadyRules {
   bool by_url = false;  // the command is ready only once its URL has answered
-  bool by_log = false;  // ... and once a line of its output has matched
-  Duration quiet{0};    // ... and once no cache file has changed for this time
+  bool by_log = false;  // ready only once a line of its output has matched
+  Duration quiet{0};    // ready only once no cache file has changed for this time
 };
 
 // Decides when to publish the cache directory of a running command: as soon as the command is ready
@@ -28,8 +28,8 @@ class PublishSchedule {
 
   // Takes a new snapshot of the tree; returns true if it must be published now.
   bool Observe(const TreeSnapshot& tree, MonoTime now);
-  // Notes the result of a publication. After a failure the next one is due after 1 minute, then 2,
-  // 4, ... up to an hour.
+  // Records the result of a publication. After a failure the next one is due after 1 minute, then
+  // 2, 4, ... up to an hour.
   void Published(const TreeSnapshot& tree, MonoTime now);
   void Failed(MonoTime now);
 
@@ -44,7 +44,7 @@ class PublishSchedule {
   bool was_ready_ = false;
   bool has_tree_ = false;
   TreeSnapshot tree_;
-  TreeSnapshot published_;  // as of the last publication; empty before it
+  TreeSnapshot published_;  // as of the last publication; empty before the first one
   MonoTime changed_{};      // when tree_ last changed
   MonoTime ready_{};        // when the command became ready
   MonoTime not_before_{};

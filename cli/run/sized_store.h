@@ -11,12 +11,13 @@
 
 namespace cachewarm::cli {
 
-// Forwards to a store, and ends uploads with OUT_OF_RANGE as soon as they have more than
-// `bytes_max` bytes together: a bundle that is too large leaves nothing behind. One thread at a
+// Forwards to a store, and ends an upload with OUT_OF_RANGE as soon as all uploads together have
+// more than `bytes_max` bytes, so that a bundle that is too large is not stored. One thread at a
 // time.
 class SizedStore : public bundle::ForwardingStore {
  public:
-  // Borrows `inner`. `bytes_max` 0: no limit. `present_bytes` are in the store already and count.
+  // Borrows `inner`. `bytes_max` 0: no limit. `present_bytes`, the bytes that are in the store
+  // already, count toward the limit.
   SizedStore(bundle::Store& inner, int64_t bytes_max, int64_t present_bytes)
       : ForwardingStore(inner), bytes_max_(bytes_max), bytes_(present_bytes) {}
 

@@ -24,9 +24,9 @@ inline std::atomic<int>& AbandonedThreads() {
 }
 
 // Calls `work` on a thread of its own and returns its result, or nullopt if it has not returned
-// within `limit`. Requests a stop of `work` shortly before, and at once if `stop` is requested. The
-// thread of a nullopt continues, for example inside a system call on a file system that does not
-// answer: `work` must own everything that it uses.
+// within `limit`. Requests a stop of `work` shortly before the limit, and at once if `stop` is
+// requested. After nullopt the thread continues, for example inside a system call on a file system
+// that does not answer, so `work` must own everything that it uses.
 template <typename T>
 std::optional<T> RunWithin(const Clock& clock, Duration limit, const std::stop_token& stop,
                            std::function<T(std::stop_token)> work) {

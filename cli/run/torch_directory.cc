@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kCopyBytesMax = 8LL << 30;
 constexpr char kNewName[] = ".cachewarm-new";
 
-// Copies a file of a file system without hard links. The name appears by a rename. Keeps no mtime:
+// Copies a file, for file systems without hard links. The name appears by a rename. Keeps no mtime:
 // no kind below inductor needs it.
 absl::Status Copy(const fs::Dir& from, const fs::Dir& to, const std::string& path, mode_t mode) {
   CW_ASSIGN_OR_RETURN(const std::string bytes, fs::ReadFile(from, path, kCopyBytesMax));

@@ -14,13 +14,13 @@ inline constexpr char kTorchTree[] = ".cachewarm/tree";
 // Directory of the tree that corresponds to TORCHINDUCTOR_CACHE_DIR.
 inline constexpr char kTorchKind[] = "inductor";
 
-// Gives the files of `torch` that a bundle may hold the same paths in `tree`/inductor: a new file,
-// and one that differs there in size or mtime. They are hard links or, where the file system has
-// none, copies. Symbolic links and special files are skipped.
+// Adds to `tree`/inductor, at the same paths, the files of `torch` that a bundle may hold and that
+// are missing there or differ in size or mtime. The added files are hard links or, where the file
+// system has none, copies. Skips symbolic links and special files.
 absl::Status LinkIntoTree(const fs::Dir& torch, const fs::Dir& tree);
 
-// Gives the files of `tree`/inductor that `torch` lacks the same paths in `torch`, in the same way.
-// Existing files stay as they are.
+// Adds to `torch`, at the same paths and in the same way, the files of `tree`/inductor that it
+// lacks. Existing files stay as they are.
 absl::Status LinkFromTree(const fs::Dir& tree, const fs::Dir& torch);
 
 }  // namespace cachewarm::cli

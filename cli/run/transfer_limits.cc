@@ -56,7 +56,8 @@ absl::Status ReadTimes(const Variables& environment, TransferLimits& limits) {
   if (seconds.has_value()) {
     limits.lock_wait = Duration(std::min(*seconds, kLockTimeoutSecondsMax) * 1000);
   }
-  // Without effect: the remains of a killed process are found by their free lock, not by their age.
+  // Only validated: cachewarm recognizes the remains of a killed process by their free lock, not by
+  // their age.
   return Number(environment, "CLEANUP_INCOMPLETE_TIMEOUT_SECONDS", kTimeoutSecondsMax).status();
 }
 
@@ -85,8 +86,8 @@ std::vector<Option> TransferLimitOptionList() {
                    "limit)"},
           {.name = "min-free-bytes",
            .value = "BYTES",
-           .help = "bytes that must stay free on the disk that is written (default: "
-                   "MIN_LOCAL_SPACE_MB to load, MIN_B10FS_SPACE_MB to save, else 64 MiB and 0)"},
+           .help = "bytes that must stay free on the disk that is written (default of load: "
+                   "MIN_LOCAL_SPACE_MB, else 64 MiB; of save: MIN_B10FS_SPACE_MB, else 0)"},
           {.name = "allow-dir",
            .value = "DIR",
            .help = "accept only cache directories that are DIR or below it (default: any)",

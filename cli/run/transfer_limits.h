@@ -19,11 +19,13 @@ namespace cachewarm::cli {
 using Variables = std::map<std::string, std::string>;
 
 struct TransferLimits {
-  int64_t packed_bytes_max = 0;               // of a bundle; 0: no limit
+  int64_t packed_bytes_max = 0;               // maximum packed size of a bundle; 0: no limit
   int64_t local_free_bytes_min = 64LL << 20;  // must stay free on the disk of the cache directory
   int64_t store_free_bytes_min = 0;           // must be free on the disk of the store; 0: any
-  Duration lock_wait{60'000};                 // for another process that loads
-  std::vector<std::string> allowed;           // the cache directory must be one of these or below
+  // Maximum wait for another process that loads into the same directory.
+  Duration lock_wait{60'000};
+  // The cache directory must be one of these or lie below one of them.
+  std::vector<std::string> allowed;
 };
 
 // Options --max-bytes, --min-free-bytes, --allow-dir.

@@ -18,7 +18,8 @@ using codec::Json;
 using Form = AnnotationForm;
 
 constexpr size_t kValueBytesMax = 4096;
-constexpr size_t kItemsMax = 64;  // above every list limit of the spec, which is checked later
+// Larger than every list limit of the spec; those limits are checked later.
+constexpr size_t kItemsMax = 64;
 constexpr size_t kQuotedBytesMax = 80;
 constexpr size_t kProblemsMax = 8;
 

@@ -26,7 +26,7 @@ struct HungStart {
 
 inline constexpr size_t kHungStartsMax = 8;
 
-// A bundle that no node may have, because starts with it hung.
+// A bundle that is withheld from every node, because starts with it hung.
 struct SuspendedBundle {
   std::string key;
   Digest digest;
@@ -67,7 +67,8 @@ struct BundleStatus {
 
 enum class BuilderState { kElected, kCapturing, kCaptured, kFailed };
 
-// The bundle of the builder's group, not published yet: has the files of the pods captured so far.
+// The bundle of the builder's group before it is recorded in status.bundles: it has the files of
+// the pods captured so far.
 struct CapturedBundle {
   Digest digest;
   int64_t bytes = 0;

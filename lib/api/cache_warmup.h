@@ -91,8 +91,8 @@ struct WarmupSpec {
   std::map<std::string, std::string> node_selector;
   CompileSpec compile;
   GateSpec gate;
-  // A start with a bundle is hung when it has taken three times the median cold start, and this
-  // many seconds longer than it.
+  // A start with a bundle counts as hung once it has taken longer than three times the median cold
+  // start, and longer than that median plus this many seconds.
   int hang_seconds = 300;
   bool paused = false;
 };
@@ -175,7 +175,8 @@ struct Suspension {
   std::string reason;  // reason of the condition Ready
   std::string message;
   WallTime suspended_time{};
-  // State at the failure. Injection resumes when a hash, the generation, or each node has changed.
+  // State at the failure. Injection resumes when a hash or the generation changes, or when every
+  // one of `nodes` has changed.
   std::string template_hash;
   std::string policy_hash;  // hash of the injected content and the namespace's labels
   int64_t generation = 0;

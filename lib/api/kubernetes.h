@@ -90,7 +90,7 @@ struct Pod {
   WallTime ready_time{};
   WallTime containers_ready_time{};
   std::vector<ContainerStatus> containers;
-  Resources requests;  // of the whole pod, as the scheduler counts them
+  Resources requests;  // requests of the whole pod, as the scheduler counts them
   // The whole object, for fields that only operator/render reads (affinity, containers).
   std::shared_ptr<const codec::Json> object;
 };

@@ -56,7 +56,8 @@ inline constexpr std::string_view kWarmAnnotation = "cachewarm.io/warm";
 // Annotation of a CacheWarmup that was created because of a workload's annotations: digest of the
 // spec that these annotations request.
 inline constexpr std::string_view kRequestedSpecAnnotation = "cachewarm.io/requested-spec";
-// Annotation of such a CacheWarmup: RFC 3339 time at which the workload's annotation was removed.
+// Annotation of a CacheWarmup that was created because of a workload's annotations: RFC 3339 time
+// at which the workload's annotation was removed.
 inline constexpr std::string_view kRemovalRequestedAtAnnotation =
     "cachewarm.io/removal-requested-at";
 

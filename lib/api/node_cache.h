@@ -107,7 +107,7 @@ struct NodeLabel {
 // Node, compares them with its driver. The operator's manager of the NodeCache owns it.
 struct NodeOffer {
   std::vector<OfferedDevices> devices;  // sorted by resource, at most 16
-  std::vector<NodeLabel> labels;        // of GPU feature discovery; sorted by name, at most 16
+  std::vector<NodeLabel> labels;  // labels of GPU feature discovery; sorted by name, at most 16
   friend bool operator==(const NodeOffer&, const NodeOffer&) = default;
 };
 
@@ -146,7 +146,8 @@ struct NodeBundle {
   Digest digest;
   BundleState state = BundleState::kWaiting;
   int64_t bytes_done = 0;
-  // From the start of the fetch to the complete tree; before that: time spent on bytes_done.
+  // Seconds from the start of the fetch to the complete tree; while the fetch runs, to the arrival
+  // of bytes_done.
   double fetch_seconds = 0;
   std::string reason;
   std::string message;
@@ -164,7 +165,7 @@ struct NodeWarmup {
 
 enum class CaptureState { kWaiting, kPacking, kPushed, kFailed };
 
-// Files of a captured tree that no row of a cache kind names.
+// Files of a captured tree that match no row of a cache kind.
 struct LeftBehind {
   int64_t files = 0;
   int64_t bytes = 0;

@@ -45,7 +45,7 @@ inline constexpr std::string_view kHealthy = "Healthy";
 inline constexpr std::string_view kBuildFailed = "BuildFailed";
 inline constexpr std::string_view kNodesFailed = "NodesFailed";
 inline constexpr std::string_view kStoreError = "StoreError";
-inline constexpr std::string_view kBundleSuspended = "BundleSuspended";  // starts with it hang
+inline constexpr std::string_view kBundleSuspended = "BundleSuspended";  // pods with it hang
 
 // Builders and captures
 inline constexpr std::string_view kBuilderElected = "BuilderElected";

@@ -30,7 +30,7 @@ constexpr ReasonMeaning kReasons[] = {
     {reason::kVolumeConflict, kReady,
      "The pod template already uses the volume name or the mount path of cachewarm."},
     {reason::kInjectionRejected, kReady,
-     "In a dry run, the API server accepted the pod but rejected it with the cache volume."},
+     "In a dry run, the API server accepted the pod without the cache volume, not with it."},
     {reason::kAdmissionDryRun, kReady, "The dry run of an injected pod has not finished yet."},
     {reason::kPreparingNodes, kReady, "The nodes have not prepared the cache directory yet."},
     {reason::kNoFittingNode, kReady,

@@ -67,16 +67,16 @@ struct Entry {
 // One zstd frame of a layer. Each frame is verified and decompressed independently. It holds either
 // whole tar members or a part of one member that is larger than a frame.
 struct Frame {
-  int64_t offset = 0;     // in the layer blob
+  int64_t offset = 0;     // offset in the layer blob
   int64_t bytes = 0;      // compressed size
   int64_t raw_bytes = 0;  // uncompressed size
-  Digest digest;          // of the compressed bytes
+  Digest digest;          // digest of the compressed bytes
 
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
 struct LayerIndex {
-  Digest diff_id;  // of the uncompressed tar
+  Digest diff_id;  // digest of the uncompressed tar
   std::vector<Frame> frames;
 };
 
@@ -85,7 +85,8 @@ struct Facts {
   std::string architecture = "amd64";          // CPU architecture, as OCI names it
   std::string key;                             // the key (lib/fingerprint) as 64 hex digits
   std::map<std::string, std::string> factors;  // the inputs of the key's hash, by name
-  std::map<std::string, std::string> node;     // of the capturing node: driver, raw CPU flags, ...
+  // Facts of the capturing node: driver, raw CPU flags, ...
+  std::map<std::string, std::string> node;
   std::map<std::string, std::string> engines;  // version of each engine: "torch": "2.15.0"
   bool requires_cpu_class = false;             // holds CPU code: fits only nodes of its CPU class
   std::vector<std::string>

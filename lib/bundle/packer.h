@@ -54,7 +54,7 @@ struct Packed {
   std::string config_text;
   std::string manifest_text;
   Manifest manifest;
-  Digest digest;  // of the manifest: identifies the bundle
+  Digest digest;  // digest of the manifest; identifies the bundle
 };
 
 // Packs `files`: writes the new layer to `layer` (nothing if the base has all files) and returns

@@ -14,7 +14,7 @@ bool MayBeLinked(const FileRow& row) {
   return row.hard_link && !row.writable;
 }
 
-// Returns which captured files of the kind may be hard links between generations.
+// Describes, for users, which captured files of the kind may be hard-linked between generations.
 std::string LinksOf(const CacheKind& kind) {
   std::vector<std::string_view> copied;
   size_t captured = 0;
@@ -33,7 +33,7 @@ std::string LinksOf(const CacheKind& kind) {
                                    : fmt::format("All files except {}.", fmt::join(copied, ", "));
 }
 
-// Returns a sentence without its end, such as "triton in triton_version of */*.json".
+// Returns a phrase such as "triton in triton_version of */*.json".
 std::string DescribeVersion(const VersionRow& row, std::string_view root) {
   std::string files = fmt::format("{}{}", root, row.glob);
   switch (row.place) {

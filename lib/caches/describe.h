@@ -13,11 +13,12 @@ struct KindDescription {
   std::vector<std::string> variables;  // "NAME=VALUE", where a leading "@" is the directory
   std::string opt_in;                  // why the kind is selected only by name; empty: by default
   std::string engine;                  // the engine that writes the files
-  std::string proof;           // the engine and version that was run, or the source of the layout
-  std::string absolute_paths;  // absolute paths in the files or in their keys
-  std::string hit;             // the files that a hit reads
-  std::string miss;            // the files that a miss writes
-  std::string links;           // which files of several generations may share their content
+  // How the kind was verified: the version that was run, or the source of the layout.
+  std::string proof;
+  std::string absolute_paths;         // absolute paths in the files or in their keys
+  std::string hit;                    // the files that a hit reads
+  std::string miss;                   // the files that a miss writes
+  std::string links;                  // which files of several generations may share their content
   std::vector<std::string> captured;  // globs below the directory; a nested kind as "DIR/: KIND"
   std::vector<std::string> skipped;   // "GLOB: reason" of files that are never captured
   std::vector<std::string> versions;  // where files name the version of an engine

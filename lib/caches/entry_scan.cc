@@ -13,7 +13,8 @@ namespace cachewarm::caches {
 namespace {
 
 constexpr size_t kVersionMax = 64;
-// A pickled torch version names its module and its class before its text.
+// The names of module and class that a pickled torch version has before its text fit into this
+// size.
 constexpr size_t kPickledValueMax = 120;
 static_assert(kPickledValueMax + kVersionMax < kScanOverlapBytes);
 
@@ -99,7 +100,8 @@ std::string_view TextOf(const VersionRow& row, std::string_view bytes, bool is_f
   return {};
 }
 
-// Calls `visit(row, path below the kind's directory)` with each version row for the file.
+// Calls `visit(row, below)` for each version row that matches the file; `below` is the path of the
+// file below the kind's directory.
 template <typename Visit>
 void ForEachVersionRow(const Placement& placement, std::string_view path, const Visit& visit) {
   const CacheKind* kind = placement.carried() ? FindKind(placement.cache) : nullptr;

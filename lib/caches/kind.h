@@ -17,8 +17,8 @@ struct EnvRow {
   // A leading "@" or "unix://@" stands for the kind's directory below the mount; anything else is
   // the literal value.
   std::string_view value = "@";
-  // Not set in a container that sets this variable itself, because the engine would then ignore
-  // that one; empty: no such variable.
+  // Another variable of the engine, which `name` would override. A container that sets that
+  // variable itself does not get `name`. Empty: there is no such variable.
   std::string_view unless = {};
 };
 
@@ -52,7 +52,8 @@ struct FileRow {
 // `silent` is set, the entries in it count neither as hit nor as miss, because the engine writes
 // them again each time it loads them.
 struct NestedRow {
-  std::string_view directory;  // glob; matches directories of as many components as it has
+  // Glob; its components match the leading components of a path one by one.
+  std::string_view directory;
   std::string_view kind;
   bool silent = false;
 };
@@ -60,13 +61,13 @@ struct NestedRow {
 // A place where a file names the version of an engine.
 struct VersionRow {
   enum class Place {
-    kPath,           // the component `component` of the path, after `before`
-    kJsonMember,     // "MEMBER": "VERSION" with `before` as MEMBER
+    kPath,           // component number `component` of the path, without the prefix `before`
+    kJsonMember,     // in JSON, the value of the member with the name `before`
     kPickledMember,  // the first version after the pickled attribute name `before`
     kPickledFirst,   // the first object of the pickle
   };
   std::string_view engine;
-  std::string_view glob;  // of the files, relative to the directory of the kind
+  std::string_view glob;  // matches the files, relative to the directory of the kind
   Place place = Place::kPath;
   std::string_view before = {};
   int component = 0;  // zero-based
@@ -75,7 +76,8 @@ struct VersionRow {
 // Sentences about a kind for users, printed by "cachewarm caches".
 struct KindFacts {
   std::string_view engine;  // the engine that writes the files
-  std::string_view proof;   // the engine and version that was run, or the source of the layout
+  // How the kind was verified: the version that was run, or the source of the layout.
+  std::string_view proof;
   std::string_view absolute_paths;  // absolute paths in the files or in their keys
   std::string_view hit;             // the files that a hit reads
   std::string_view miss;            // the files that a miss writes, and how

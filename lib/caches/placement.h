@@ -13,7 +13,7 @@ enum class Role {
   kIndex,        // cache entry: a read is a hit, a write means that it was compiled
   kNative,       // host machine code; its creation means that it was built again
   kProbeMarker,  // marks the native file beside it as a mere test of the compiler
-  kOutput,       // other result of a compile: dates the compile, but is neither hit nor miss
+  kOutput,       // other result of a compile: its time dates the compile; neither hit nor miss
   kContent,      // other captured file; its events count neither as hit nor as miss
 };
 
@@ -40,7 +40,7 @@ struct Placement {
   std::string cache;  // name of the preset or custom cache; empty if unknown
   Role role = Role::kContent;
   bool native = false;        // host machine code, which binds the bundle to one CPU class
-  bool keep_mtime = false;    // packed with its mtime, which the engine compares; others get 0
+  bool keep_mtime = false;    // packed with its mtime, which the engine compares; other files get 0
   bool writable = false;      // mode 0666 in a generation, because the engine rewrites it in place
   bool hard_link = false;     // may share its inode with a file of another generation
   bool in_place = false;      // written under its final name: incomplete while a writer has it open
@@ -52,7 +52,7 @@ struct Placement {
   // Name of the unit: a group of files that are captured together or not at all, because without
   // each other they are useless or crash the engine. Empty: the file has no unit.
   std::string unit;
-  // Where in the path the part begins that is relative to the directory of `cache`; 0 if unknown.
+  // Index in the path at which the part relative to the directory of `cache` begins; 0 if unknown.
   size_t below = 0;
 
   bool carried() const { return skip == Skip::kNo; }

@@ -21,7 +21,7 @@ constexpr size_t kCachePathMax = 128;
 // the entries of 64 warmups, their bundles and the status of the agent.
 constexpr size_t kEncodedBytesMax = 8U << 10U;
 constexpr size_t kBytesPerGlob = 3;     // quotes and comma
-constexpr size_t kBytesPerCache = 150;  // field names, and the API server's managedFields
+constexpr size_t kBytesPerCache = 150;  // for field names and the API server's managedFields
 
 absl::Status InvalidField(size_t index, std::string_view field, std::string_view problem) {
   return absl::InvalidArgumentError(fmt::format("spec.caches[{}]{}: {}", index, field, problem));
@@ -79,8 +79,8 @@ bool IsReserved(std::string_view env) {
   return std::find(std::begin(kReserved), std::end(kReserved), env) != std::end(kReserved);
 }
 
-// Accepts printable ASCII characters that JSON encodes as one byte each. The others would need
-// more: quotation mark and backslash two, and <, > and & six in Go's encoder.
+// Accepts printable ASCII characters that JSON encodes as one byte each. Rejects quotation mark and
+// backslash, which need two bytes, and <, > and &, which need six in Go's encoder.
 bool IsGlob(std::string_view text) {
   return !text.empty() && text.size() <= api::json::kGlobBytes && text.front() != '/' &&
          std::all_of(text.begin(), text.end(), [](char c) {

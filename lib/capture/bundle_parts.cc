@@ -25,7 +25,7 @@ bundle::Facts FactsOf(const BundleOrigin& maker, const Selection& selection) {
                 {"cpuClass", node.cpu_class},
                 {"driver", node.driver_version},
                 {"cpuFlags", fmt::format("{}", fmt::join(node.cpu.flags, " "))}};
-  // Every kernel of a node without GPU is CPU code, also in files whose form is unknown.
+  // On a node without GPU every kernel is CPU code, also in files whose form is unknown.
   facts.requires_cpu_class = selection.native || factors.gpu_type == fingerprint::kCpuOnly;
   facts.engines = selection.engines;
   facts.gpu_architectures = selection.gpu_architectures;

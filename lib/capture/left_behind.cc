@@ -13,7 +13,7 @@ namespace cachewarm::capture {
 namespace {
 
 constexpr size_t kDirectoriesMax = 256;  // in memory
-constexpr size_t kNameBytesMax = 1024;   // of a directory in memory
+constexpr size_t kNameBytesMax = 1024;   // longest directory name that is kept
 
 // Returns the directory of the path, at most `depth` components of it; "." for a file at the root.
 std::string_view DirectoryOf(std::string_view path, int depth) {
@@ -65,7 +65,7 @@ void LeftBehindSum::Add(std::string_view path, int64_t bytes) {
   }
 }
 
-// Merges the directories of a level into their parents.
+// Shortens the directory names by one component, and adds up the bytes of equal names.
 void LeftBehindSum::Shorten() {
   --depth_;
   Directories shorter;

@@ -12,16 +12,16 @@
 
 namespace cachewarm::capture {
 
-// Sums the files of a tree that no row of a cache kind names: an engine has moved a cache, or
+// Sums the files of a tree that match no row of a cache kind: an engine has moved a cache, or
 // cachewarm does not know it. Needs memory for 256 directories, however many there are.
 class LeftBehindSum {
  public:
   // Adds a file. `path` is any path that a pod may choose.
   void Add(std::string_view path, int64_t bytes);
 
-  // Returns the sums, and the 8 directories with the most bytes. Directories are named by up to 4
-  // components, fewer if there are more than 8 of them. A name that is not plain UTF-8 is escaped
-  // as \xNN, and a long one is cut to 128 bytes.
+  // Returns the sums, and the 8 directories with the most bytes. Names a directory by its first 4
+  // components, or by fewer if there would be more than 8 directories. A name that is not plain
+  // UTF-8 is escaped as \xNN, and a long one is cut to 128 bytes.
   api::LeftBehind Take();
 
  private:

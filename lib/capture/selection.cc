@@ -23,13 +23,13 @@
 namespace cachewarm::capture {
 namespace {
 
-// A larger file is not read. It counts as host code if it may be, because that only costs a
-// compile.
+// A larger file is not read. It counts as host code if its kind may hold host code, because that
+// only costs a compile.
 constexpr int64_t kScannedBytesMax = int64_t{64} << 20;
 constexpr size_t kPieceBytes = 256U << 10U;
 constexpr size_t kCubinHeadBytes = 64;
 constexpr size_t kFilesPerJob = 64;
-constexpr size_t kVersionsMax = 4;  // of one engine in one bundle
+constexpr size_t kVersionsMax = 4;  // versions of one engine in one bundle
 
 // The result of inspecting one file.
 struct Finding {
@@ -171,7 +171,7 @@ absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const Selecti
   Selection selection;
   std::set<std::string> architectures;
   std::map<std::string, std::set<std::string>> versions;
-  // Also of truncated files: the files that are left were compiled beside them.
+  // Include the truncated files, because the remaining files were compiled beside them.
   selection.native = std::any_of(files.begin(), files.end(),
                                  [](const TreeFile& file) { return file.placement.native; });
   for (const Finding& finding : findings) {

@@ -18,7 +18,7 @@ bool IsUnnamed(caches::Skip skip) {
          skip == caches::Skip::kUnsafePath;
 }
 
-// Returns true if no row of any kind names the file, selected or not.
+// Returns true if the file matches no row of any kind, selected or not.
 bool IsUnnamed(const caches::Placement& placement, std::string_view path) {
   return IsUnnamed(placement.skip) &&
          IsUnnamed(caches::CacheTable::AllPresets().Classify(path).skip);

@@ -23,7 +23,7 @@ struct TreeFile {
 struct TreeListing {
   std::vector<TreeFile> files;                 // sorted by path
   std::map<std::string, int64_t> left_behind;  // number of files that are not captured, by reason
-  api::LeftBehind unnamed;                     // of these, the files that no row of a kind names
+  api::LeftBehind unnamed;  // files that match no row of a kind; `left_behind` counts them too
 };
 
 // Lists the files of a tree that `table` allows in a bundle. `tree` is the root of a generation

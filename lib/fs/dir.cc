@@ -22,8 +22,8 @@ absl::Status ChangeMode(const Fd& file, mode_t mode, const std::string& name) {
   return ::fchmod(file.get(), mode) == 0 ? absl::OkStatus() : ErrnoStatus(errno, name);
 }
 
-// Flags to open a name for reading, fchmod or fchown. O_PATH would not do: fchmod and fchown fail
-// for such a descriptor. O_NONBLOCK avoids blocking on a FIFO.
+// Flags to open a name for reading, fchmod or fchown. O_PATH would not suffice, because fchmod and
+// fchown fail for a descriptor that was opened with it. O_NONBLOCK avoids blocking on a FIFO.
 constexpr int kOpenForChange = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY;
 
 absl::Status RenameWith(const Dir& dir, std::string_view from, std::string_view to,

@@ -107,9 +107,9 @@ std::string ArchitectureOf(uint64_t version) {
              : fmt::format("gfx{}{:x}{:x}", major, minor, stepping);
 }
 
-// The name holds what compiled code and autotuning depend on: PCI device, compute units and memory.
-// A partition of a GPU differs from the whole GPU in the latter two. The name in sysfs is "ip
-// discovery" for current GPUs.
+// The name contains the properties that compiled code and autotuning depend on: PCI device, compute
+// units and memory. A partition of a GPU has fewer compute units and less memory than the whole
+// GPU. The name in sysfs is "ip discovery" for current GPUs.
 Device Describe(const Properties& properties, const std::string& node) {
   const uint64_t per_unit = std::max<uint64_t>(ValueOf(properties, "simd_per_cu"), 1);
   const uint64_t memory = MemoryOf(node);

@@ -94,9 +94,9 @@ struct TlsOptions {
   std::string ca_file;           // PEM; trusted instead of the system's authorities
   std::string ca_pem;            // the same as PEM text; if both are set, both are trusted
   std::string certificate_file;  // PEM: the client's certificate, then its chain; needs a key
-  std::string certificate_pem;   // the same as PEM text
+  std::string certificate_pem;   // as certificate_file, but the PEM text itself
   std::string key_file;          // PEM: the unencrypted key of the client's certificate
-  std::string key_pem;           // the same as PEM text
+  std::string key_pem;           // as key_file, but the PEM text itself
 };
 
 struct ClientOptions {

@@ -41,8 +41,9 @@ KernelSources::KernelSources(std::span<const Entry> entries) {
 }
 
 std::optional<size_t> KernelSources::Find(std::string_view text) const {
-  // A source that is a prefix of `text` is not greater than it, and each source between the two
-  // begins with it. So the predecessor of `text` is that source or shows how long it can be.
+  // A source that is a prefix of `text` does not sort after `text`, and every source between the
+  // two begins with it. So the predecessor of `text` is that source, or the prefix that it shares
+  // with `text` is at least as long as that source.
   while (!text.empty()) {
     const auto after = std::upper_bound(sources_.begin(), sources_.end(), text);
     if (after == sources_.begin()) {

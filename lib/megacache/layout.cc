@@ -25,7 +25,8 @@ constexpr std::string_view kBestConfig = ".best_config";
 constexpr std::string_view kCodeState = "code_state_";
 constexpr std::string_view kPickle = ".pkl";
 constexpr std::string_view kReplaced = "<>:\"/\\|?*";
-// A file name has at most 255 bytes; torch adds ".lock" to this one.
+// A file name has at most 255 bytes. This leaves space for "code_state_" and ".pkl" around the key,
+// and for ".lock", which torch adds.
 constexpr size_t kPgoKeyBytesMax = 230;
 
 bool IsPlain(char c) {

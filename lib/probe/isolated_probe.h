@@ -14,10 +14,10 @@
 namespace cachewarm::probe {
 
 // Runs a query of the node's facts in a child process, so that a GPU driver that hangs, crashes or
-// is replaced cannot affect this process. A thread would not do: a library that hangs while it is
-// loaded blocks every later dlopen(3) of the process, a crash ends the process, and a library that
-// stays loaded hides the next version of the driver. The child is a fork without exec: it closes
-// all inherited files, which also drops inherited locks. Not thread-safe.
+// is replaced cannot affect this process. A thread would not suffice: a library that hangs while it
+// is loaded blocks every later dlopen(3) of the process, a crash ends the process, and a library
+// that stays loaded hides the next version of the driver. The child is a fork without exec: it
+// closes all inherited files, which also drops inherited locks. Not thread-safe.
 class IsolatedProbe {
  public:
   using Query = std::function<absl::StatusOr<fingerprint::NodeFacts>()>;
@@ -42,7 +42,7 @@ class IsolatedProbe {
   Query query_;
   std::chrono::milliseconds deadline_;
   pid_t child_ = -1;
-  int child_status_ = 0;  // as in waitpid(2), of the last child that ended
+  int child_status_ = 0;  // exit status of the last child that ended, as from waitpid(2)
 };
 
 }  // namespace cachewarm::probe

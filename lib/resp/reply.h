@@ -22,9 +22,10 @@ std::string BulkHeader(size_t bytes);
 std::string_view BulkEnd();
 // Begins an array: `size` replies must follow.
 std::string ArrayHeader(size_t size);
-// Begins a map of `size` keys and values, which must follow; in RESP2 an array of both.
+// Begins a map: `size` pairs of key and value must follow. RESP2 has no maps: there it begins an
+// array of the same keys and values.
 std::string MapHeader(size_t size, Version version);
-// The absence of a value.
+// Returns the reply for an absent value.
 std::string Null(Version version);
 
 }  // namespace cachewarm::resp

@@ -13,7 +13,7 @@ namespace cachewarm::resp {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
-// A type, the digits of a 64-bit number and the line end fit.
+// Long enough for a header line: a type, the digits of a 64-bit number and the line end.
 constexpr size_t kHeaderBytesMax = 32;
 
 absl::Status ProtocolError(std::string_view problem) {
@@ -117,7 +117,7 @@ absl::StatusOr<size_t> RequestReader::ReadEnd(std::string_view bytes) {
       bytes.substr(0, std::min(bytes.size(), kLineEnd.size() - line_.size()));
   line_.append(part);
   if (!kLineEnd.starts_with(line_)) {
-    return ProtocolError("an argument is longer than its size");
+    return ProtocolError("an argument is longer than its announced size");
   }
   if (line_.size() == kLineEnd.size()) {
     line_.clear();

@@ -39,9 +39,9 @@ class RequestReader {
 
   explicit RequestReader(Reserve reserve, const RequestLimits& limits = {});
 
-  // Reads `bytes` up to the end of the current request and returns how many bytes were read. Call
-  // Take() once IsComplete(); until then a complete request reads 0 bytes. INVALID_ARGUMENT for a
-  // protocol error, after which the stream cannot be read further.
+  // Reads `bytes` up to the end of the current request and returns how many bytes were read. Once
+  // the request is complete, returns 0 until Take() was called. INVALID_ARGUMENT for a protocol
+  // error, after which the stream cannot be read further.
   absl::StatusOr<size_t> Read(std::string_view bytes);
   bool IsComplete() const { return state_ == State::kComplete; }
   // Returns true between two requests: no byte of the next one has been read.

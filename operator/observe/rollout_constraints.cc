@@ -18,8 +18,9 @@ using codec::Json;
 // Label of the workloads that Kueue manages. Users set it; in namespaces with a default queue,
 // Kueue sets it itself.
 constexpr std::string_view kKueueQueueLabel = "kueue.x-k8s.io/queue-name";
-constexpr int64_t kDefaultProgressDeadline = 600;  // s; of Deployment and Argo Rollout
-constexpr int64_t kPodsMax = 1'000'000;            // limit of each count; sums cannot overflow
+// Seconds; the default of Deployment and Argo Rollout.
+constexpr int64_t kDefaultProgressDeadline = 600;
+constexpr int64_t kPodsMax = 1'000'000;  // limit of each count; sums cannot overflow
 
 int64_t CountAt(const Json& object, std::initializer_list<std::string_view> path,
                 int64_t fallback) {

@@ -139,8 +139,8 @@ std::vector<const PodView*> PodsThatMissed(const PlanContext& context, const Liv
 }
 
 // Returns the running pods of `key` that may become the builder of a key without a bundle, earliest
-// start first. A pod that started with a bundle that is suspended now has its files, and its
-// capture would publish them again.
+// start first. Excludes pods that may have started with a bundle that is suspended now: their
+// directories have its files, so a capture would publish them again.
 std::vector<const PodView*> BuilderPods(const PlanContext& context, const LiveKey& key) {
   std::vector<const PodView*> out = RunningPods(context, key.key);
   const api::SuspendedBundle* suspended = LastSuspendedFor(context, key);

@@ -117,13 +117,13 @@ std::optional<Failure> CheckAnswer(const CaptureHandshake& handshake) {
                  handshake.answer->message};
 }
 
-// Returns a message about the files of the builder that no cache kind names; empty if there are
+// Returns a message about the files of the builder that match no cache kind; empty if there are
 // none.
 std::string DescribeLeftBehind(const api::LeftBehind& left, const BuilderStatus& builder) {
   return left.files == 0
              ? std::string()
              : TruncateMessage(fmt::format(
-                   "the bundle lacks {} files ({} bytes) of pod {} that no cache kind names, in "
+                   "the bundle lacks {} files ({} bytes) of pod {} that match no cache kind, in "
                    "{}; "
                    "add a custom cache to spec.caches if an engine reads them",
                    left.files, left.bytes, builder.pod_name, fmt::join(left.directories, ", ")));

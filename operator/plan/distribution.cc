@@ -58,8 +58,8 @@ std::vector<size_t> FindNodesToFetch(const PlanContext& context, const Wanted& w
 }
 
 // Limits status.bundles and status.builders to the lengths that the schema allows. Removes bundles
-// that no node should have before other bundles, and builds that have ended before running ones;
-// within each of these, the oldest first.
+// that no node should have before other bundles, and ended builds before running ones; among equal
+// ones, the oldest first.
 void Prune(PlanContext& context) {
   auto& bundles = context.out.status.bundles;
   while (bundles.size() > kBundlesMax) {

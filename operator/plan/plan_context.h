@@ -56,15 +56,16 @@ struct PodView {
   std::string run_as;
   std::string revision;
   PodFactors factors;
-  std::shared_ptr<const PodShape> shape;            // set for held pods only
-  std::optional<api::StartResult> counted;          // of its first start; unset: not counted yet
+  std::shared_ptr<const PodShape> shape;    // set for held pods only
+  std::optional<api::StartResult> counted;  // result of its first start; unset: not counted yet
   const api::ContainerStatus* container = nullptr;  // null before kubelet reports it
   int node = -1;  // index into PlanContext::nodes; -1: not bound, or node unknown
 };
 
 struct NodeState {
   const NodeView* view = nullptr;
-  const api::NodeCache* cache = nullptr;      // null: none, or only that of a deleted node
+  // Null: there is none, or only one of a deleted Node of the same name.
+  const api::NodeCache* cache = nullptr;
   const api::NodeWarmup* reported = nullptr;  // the agent's report about this warmup; null: none
   std::string_view hostname;                  // points into the node object
   // A pod of the workload could be scheduled here if the node were Ready, idle and not cordoned,

@@ -115,7 +115,8 @@ struct BuilderJob {
   bool deleting = false;
   bool failed = false;   // condition Failed
   bool refused = false;  // the API server rejected its creation: the Job does not exist
-  std::string message;   // if failed: that of condition Failed; if refused: the API server's error
+  // If failed: the message of condition Failed; if refused: the API server's error.
+  std::string message;
 };
 
 // Another CacheWarmup of the namespace. `older` is true if it was created earlier, or in the same

@@ -48,7 +48,8 @@ bool Holds(const std::vector<Json>& all, const Json& one) {
 
 // Objects and hosts that one container, or all containers of a pod, refer to.
 struct References {
-  std::vector<Json> mounts;  // without mountPath: the location of a mount gives no privilege
+  // Without their mountPath, because the location of a mount gives no privilege.
+  std::vector<Json> mounts;
   std::vector<Json> devices;
   std::vector<Json> secrets;  // secretKeyRef and secretRef
   std::vector<Json> hosts;    // hosts that kubelet contacts for probes and hooks

@@ -302,7 +302,7 @@ void Captures::RecordPublished(const Ended& ended, Capture& capture) {
                      {"compileSeconds", capture.status.compile_seconds},
                      {"durationSeconds", seconds}});
   if (published.left_behind.files > 0) {
-    context_.log.Warning("no cache kind names files of the builder; the bundle does not have them",
+    context_.log.Warning("the bundle lacks files of the builder that match no cache kind",
                          {{"podUID", ended.id},
                           {"bundleKey", ended.request.key},
                           {"files", published.left_behind.files},

@@ -39,7 +39,7 @@ struct Published {
   bool native = false;                 // a file of the bundle is native host code
   double stored_compile_seconds = 0;   // compile time noted in the cache entries; 0: none
   std::vector<std::string> truncated;  // "path: reason" of files left out as truncated
-  api::LeftBehind left_behind;         // files of the tree that no row of a cache kind names
+  api::LeftBehind left_behind;         // files of the tree that match no row of a cache kind
 };
 
 // Checks that the key matches its factors, and that GPU type and CPU class match this node. Without

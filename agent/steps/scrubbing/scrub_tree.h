@@ -36,8 +36,9 @@ struct Scrubbed {
   int64_t read_files = 0;  // files whose content was read
   int64_t read_bytes = 0;
   int64_t modified_by_engine = 0;  // replaced or rewritten by engines
-  int64_t gone = 0;       // removed by engines, or by the agent because they were truncated
-  int64_t in_flight = 0;  // still being written; not counted: types rewritten in place
+  int64_t gone = 0;  // removed by engines, or by the agent because they were truncated
+  // Skipped, because a process is writing them; excludes kinds that are rewritten in place.
+  int64_t in_flight = 0;
   std::optional<DamagedTree> damage;
   Digest inconsistent_bundle;  // the bundle whose entry list is wrong; empty: none or unknown
 };

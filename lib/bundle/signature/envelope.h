@@ -22,7 +22,7 @@ inline constexpr int64_t kSigstoreBytesMax = 256 << 10;
 struct Envelope {
   std::string payload_type;
   std::string payload;    // text of the statement
-  std::string signature;  // of the bytes that SignedBytes() returns
+  std::string signature;  // signature of the bytes that SignedBytes() returns
   std::string key_hint;   // identifies the key; not signed, so do not rely on it
 };
 

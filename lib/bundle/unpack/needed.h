@@ -23,7 +23,7 @@ std::vector<int64_t> NeededFrames(const Config& config, const PresentEntries& pr
 // A range of contiguous frames in one layer.
 struct FrameRun {
   size_t layer = 0;
-  int64_t offset = 0;  // in the layer blob
+  int64_t offset = 0;  // offset in the layer blob
   int64_t bytes = 0;
   friend bool operator==(const FrameRun&, const FrameRun&) = default;
 };

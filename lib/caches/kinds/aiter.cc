@@ -19,7 +19,8 @@ CacheKind AiterKind() {
                      .in_place = true}},
           .opt_in = "vLLM hangs on ROCm when AITER_JIT_DIR is set (aiter#3635).",
           .facts = {.engine = "AITER (ROCm)",
-                    .proof = "Sources of 2026 (aiter/jit/core.py); no engine ran.",
+                    .proof = "Read from the sources of 2026 (aiter/jit/core.py); not tested with a "
+                             "running engine.",
                     .absolute_paths = "None known.",
                     .hit = "One module_*.so per module.",
                     .miss = "The same file, after a build in build/, which stays behind."}};

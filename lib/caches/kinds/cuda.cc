@@ -13,7 +13,8 @@ CacheKind CudaKind() {
           .files = {{.glob = "index", .writable = true, .in_place = true, .always = true},
                     {.glob = "**", .role = Role::kIndex, .writable = true, .in_place = true}},
           .facts = {.engine = "CUDA driver (PTX JIT)",
-                    .proof = "The format is private; only the directory is known. No engine ran.",
+                    .proof = "The format is private; only the directory is known. Not tested with "
+                             "a running engine.",
                     .absolute_paths = "Unknown. The driver ignores files of other driver versions.",
                     .hit = "index and one file per module.",
                     .miss = "The same files, in place."}};

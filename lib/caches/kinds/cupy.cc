@@ -12,7 +12,7 @@ CacheKind CupyKind() {
           .files = {{.glob = "*.cubin", .role = Role::kIndex},
                     {.glob = "*.hsaco", .role = Role::kIndex}},
           .facts = {.engine = "CuPy",
-                    .proof = "Sources of mid 2026; no engine ran.",
+                    .proof = "Read from the sources of mid 2026; not tested with a running engine.",
                     .absolute_paths = "None.",
                     .hit = "One *.cubin or *.hsaco file per module.",
                     .miss = "The same file, renamed into place."}};

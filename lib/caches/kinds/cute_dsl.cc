@@ -12,10 +12,11 @@ CacheKind CuteDslKind() {
           .files = {{.glob = "**", .role = Role::kIndex, .writable = true, .in_place = true}},
           .facts = {
               .engine = "CUTLASS CuTe DSL",
-              .proof = "The directory only; no engine ran. cute.compile writes nothing there "
-                       "(cutlass#3398).",
+              .proof = "Only the directory is known; not tested with a running engine. "
+                       "cute.compile writes nothing there (cutlass#3398).",
               .absolute_paths =
-                  "None known in the files. The key holds the directory and the working directory.",
+                  "None known in the files. The key contains the paths of the cache directory and "
+                  "of the working directory.",
               .hit = "One file per module.",
               .miss = "The same file, in place."}};
 }

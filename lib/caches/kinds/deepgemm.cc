@@ -16,7 +16,8 @@ CacheKind DeepGemmKind() {
                     {.glob = "cache/*/kernel.*", .role = Role::kOutput, .unit = kernel}},
           .directory_is_write = true,
           .facts = {.engine = "DeepGEMM",
-                    .proof = "Sources of August 2026; no engine ran.",
+                    .proof = "Read from the sources of August 2026; not tested with a "
+                             "running engine.",
                     .absolute_paths = "None in the files. The key holds the include directory of "
                                       "the package: a hit needs the same image.",
                     .hit = "kernel.cubin and the source beside it.",

@@ -15,7 +15,8 @@ CacheKind FlashAttentionKind() {
           .nested = {},
           .files = {{.glob = "**/*.o", .role = Role::kIndex, .native = true}},
           .facts = {.engine = "FlashAttention-4",
-                    .proof = "Sources of 2026 (flash_attn/cute/cache_utils.py); no engine ran.",
+                    .proof = "Read from the sources of 2026 (flash_attn/cute/cache_utils.py); not "
+                             "tested with a running engine.",
                     .absolute_paths = "None.",
                     .hit = "One *.o per kernel.",
                     .miss = "The same file, renamed into place."}};

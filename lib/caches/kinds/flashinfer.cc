@@ -32,7 +32,8 @@ CacheKind FlashInferKind() {
           .versions = {{.engine = "flashinfer", .glob = "*/*/cached_ops/**"},
                        {.engine = "flashinfer", .glob = "*/*/generated/**"}},
           .facts = {.engine = "FlashInfer",
-                    .proof = "Sources of FlashInfer 0.7.0; no engine ran.",
+                    .proof = "Read from the sources of FlashInfer 0.7.0; not tested with a "
+                             "running engine.",
                     .absolute_paths = "build.ninja and .ninja_log name the sources and the CUDA "
                                       "directory: a hit needs the same image.",
                     .hit = "The *.so of a module, or one file of autotune/v2/ per operation.",

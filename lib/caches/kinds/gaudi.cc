@@ -27,7 +27,8 @@ CacheKind GaudiKind() {
           "The variable turns the recipe cache on, and the GPU type of a node does not name Gaudi "
           "devices.",
       .facts = {.engine = "Intel Gaudi PyTorch bridge",
-                .proof = "Vendor documentation and the file names of a public tool; no engine ran.",
+                .proof = "Read from vendor documentation and the file names of a public tool; not "
+                         "tested with a running engine.",
                 .absolute_paths = "None known.",
                 .hit = "One *.recipe with its *.metadata per graph.",
                 .miss = "The same files. Above 16384 MB the bridge removes the oldest."}};

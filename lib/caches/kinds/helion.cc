@@ -13,7 +13,8 @@ CacheKind HelionKind() {
       .nested = {{"triton/*", "triton"}, {"cute/*", "cute-dsl"}},
       .files = {{.glob = "*.best_config", .role = Role::kIndex}},
       .facts = {.engine = "Helion",
-                .proof = "Sources of 2026 (helion/autotuner/local_cache.py); no engine ran.",
+                .proof = "Read from the sources of 2026 (helion/autotuner/local_cache.py); not "
+                         "tested with a running engine.",
                 .absolute_paths = "As triton and cute-dsl.",
                 .hit = "One *.best_config per kernel, then the kernels below triton/ and cute/.",
                 .miss = "The same files, renamed into place."}};

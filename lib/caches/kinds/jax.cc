@@ -20,8 +20,8 @@ CacheKind JaxKind() {
                     .proof = "JAX 0.10.2 ran on a CPU in a cluster: every start but the builder's "
                              "was a full hit (tests/e2e/engines).",
                     .absolute_paths =
-                        "None in the files. The key holds the directory on CPU: use the same "
-                        "path everywhere.",
+                        "None in the files. On a CPU the key contains the path of the cache "
+                        "directory: use the same path everywhere.",
                     .hit = "One *-cache file per module.",
                     .miss = "The same file, in place. Compiles below one second are not written."}};
 }

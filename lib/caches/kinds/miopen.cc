@@ -18,7 +18,8 @@ CacheKind MiopenKind() {
                     {.glob = "*/*.o", .role = Role::kIndex}},
           .opt_in = "A database that MIOpen has open for writing keeps its capture waiting.",
           .facts = {.engine = "MIOpen (ROCm)",
-                    .proof = "Sources of MIOpen 3 (src/binary_cache.cpp); no engine ran.",
+                    .proof = "Read from the sources of MIOpen 3 (src/binary_cache.cpp); not tested "
+                             "with a running engine.",
                     .absolute_paths = "None known.",
                     .hit = "A row of the database *.ukdb, or *.o where MIOpen has no SQLite.",
                     .miss = "The same files; databases in place."}};

@@ -26,7 +26,8 @@ CacheKind NeuronKind() {
           .versions = {{.engine = "neuronxcc", .glob = "neuronxcc-*/**", .before = "neuronxcc-"}},
           .opt_in = "The GPU type of a node does not name Neuron devices.",
           .facts = {.engine = "AWS Neuron",
-                    .proof = "Paths in public logs of neuronx-cc 2.14 to 2.26; no engine ran.",
+                    .proof = "Read from paths in public logs of neuronx-cc 2.14 to 2.26; not "
+                             "tested with a running engine.",
                     .absolute_paths = "None known.",
                     .hit = "model.neff of the graph.",
                     .miss = "The files of one directory per graph."}};

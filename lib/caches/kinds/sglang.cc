@@ -37,7 +37,8 @@ CacheKind SglangKind() {
       .versions = {{.engine = "flashinfer", .glob = "flashinfer/autotune/*/**", .component = 2}},
       .directory_is_write = true,
       .facts = {.engine = "SGLang",
-                .proof = "Sources of September 2026; no engine ran.",
+                .proof = "Read from the sources of September 2026; not tested with a "
+                         "running engine.",
                 .absolute_paths = "None: sgl_deps.json names sources relative to the packages.",
                 .hit = "The *.so of a module, or the *.o of a CuTe kernel.",
                 .miss = "One directory per module, renamed into place; one *.o per CuTe "

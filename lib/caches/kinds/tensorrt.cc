@@ -19,7 +19,8 @@ CacheKind TensorrtKind() {
                     {.glob = "*.timing", .role = Role::kIndex, .writable = true, .in_place = true}},
           .opt_in = "The variables turn the timing cache on.",
           .facts = {.engine = "ONNX Runtime with TensorRT",
-                    .proof = "Sources of ONNX Runtime (GetTimingCachePath); no engine ran.",
+                    .proof = "Read from the sources of ONNX Runtime (GetTimingCachePath); not "
+                             "tested with a running engine.",
                     .absolute_paths = "None.",
                     .hit = "The *.timing file of the GPU architecture.",
                     .miss = "The same file, in place, after an engine was built."}};

@@ -21,7 +21,8 @@ CacheKind TileLangKind() {
           .versions = {{.engine = "tilelang", .glob = "*/*/kernels/**"}},
           .directory_is_write = true,
           .facts = {.engine = "TileLang",
-                    .proof = "Sources of August 2026; no engine ran.",
+                    .proof = "Read from the sources of August 2026; not tested with a "
+                             "running engine.",
                     .absolute_paths = "None known.",
                     .hit = "params.pkl and the library of the kernel.",
                     .miss = "One directory per kernel, renamed into place."}};

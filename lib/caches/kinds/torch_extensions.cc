@@ -13,7 +13,7 @@ CacheKind TorchExtensionsKind() {
       .nested = {},
       .files = NinjaRows("**/*.so", "*/**", {.components = 1}),
       .facts = {.engine = "torch.utils.cpp_extension",
-                .proof = "Sources of torch 2.15; no engine ran.",
+                .proof = "Read from the sources of torch 2.15; not tested with a running engine.",
                 .absolute_paths =
                     "build.ninja names the sources and the headers: a hit needs the same image.",
                 .hit = "The *.so of the extension.",

@@ -53,7 +53,8 @@ CacheKind TorchInductorKind() {
                .unit = {.stem = true}},
               {.glob = "*/*.best_config", .role = Role::kOutput},
               // Functions that torch.compile precompiled, and the profile of dynamic shapes, which
-              // a start replaces when it has learned more (torch/_dynamo/package.py, pgo.py).
+              // torch replaces when a start has added shapes to it (torch/_dynamo/package.py,
+              // pgo.py).
               {.glob = "dynamo/*/entry",
                .role = Role::kIndex,
                .may_hold_cpp = true,
@@ -66,12 +67,14 @@ CacheKind TorchInductorKind() {
           },
       .facts = {
           .engine = "PyTorch (torch.compile)",
-          .proof = "torch 2.15 ran on a CPU, end to end and beside other methods. The layout is "
-                   "that of torch 2.6 to 2.15.",
+          .proof = "torch 2.15 ran on a CPU, in end-to-end tests and in a comparison with other "
+                   "methods. The layout is that of torch 2.6 to 2.15.",
           .absolute_paths =
-              "Only in the debug information of c*.so. A cache in another directory hits.",
+              "Only in the debug information of c*.so: a cache that was moved to another directory "
+              "still hits.",
           .hit = "One file of fxgraph/ or aotautograd/ per graph, then c*.py and c*.so.",
-          .miss = "The same files. c*.so is written in place, all others are renamed into place."}};
+          .miss = "The same files. c*.so is written in place, all other files are renamed into "
+                  "place."}};
 }
 
 }  // namespace cachewarm::caches

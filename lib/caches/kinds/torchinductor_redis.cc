@@ -25,7 +25,8 @@ CacheKind TorchInductorRedisKind() {
           "The remote caches change the keys of torch's AOTAutograd cache and need the "
           "Python package redis in the image.",
       .facts = {.engine = "torch.compile with the package redis",
-                .proof = "torch 2.15 with redis 8.1 ran on a CPU against redis-server 7.0 and "
+                .proof = "torch 2.15 with the Python package redis 8.1 ran on a CPU against "
+                         "redis-server 7.0 and "
                          "against the agent, with the same hits and equal values.",
                 .absolute_paths = "None in keys and names. Values hold source paths of the model.",
                 .hit = "One *.value file per FX graph, AOTAutograd entry and autotune result.",

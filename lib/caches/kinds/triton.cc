@@ -34,8 +34,8 @@ CacheKind TritonKind() {
                         .place = VersionRow::Place::kJsonMember,
                         .before = "triton_version"}},
           .facts = {.engine = "Triton 3",
-                    .proof = "Sources of Triton 3.8 and a published cache of vLLM on ROCm; no "
-                             "engine ran on a GPU.",
+                    .proof = "Read from the sources of Triton 3.8 and from a published cache of "
+                             "vLLM on ROCm; not tested on a GPU.",
                     .absolute_paths = "__grp__*.json names its members, and all of them must exist "
                                       "there. Nothing is rewritten: use the same path everywhere.",
                     .hit = "__grp__*.json, then the files that it names.",

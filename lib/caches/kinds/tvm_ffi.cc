@@ -11,7 +11,8 @@ CacheKind TvmFfiKind() {
           .nested = {},
           .files = NinjaRows("**/*.so", "*/**", {.components = 1}),
           .facts = {.engine = "TVM FFI",
-                    .proof = "The layout of ninja builds; no engine ran.",
+                    .proof = "Assumed to be the layout of ninja builds; not tested with a "
+                             "running engine.",
                     .absolute_paths = "build.ninja names the sources: a hit needs the same image.",
                     .hit = "The *.so of the module.",
                     .miss = "ninja rewrites the files of the module in place."}};

@@ -13,7 +13,7 @@ namespace cachewarm::kube {
 
 struct GatePatch {
   const api::Pod& pod;
-  const codec::Json& operations;  // what api::gate::ReleasePatch() returned; may be extended
+  const codec::Json& operations;  // result of api::gate::ReleasePatch(), which may be extended
   std::string_view manager;       // field manager
 };
 

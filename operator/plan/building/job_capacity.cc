@@ -16,7 +16,7 @@ namespace cachewarm::plan {
 
 namespace {
 
-// By this age, an unbound pod has been tried by the scheduler at least once.
+// The scheduler has tried an unbound pod of this age at least once.
 constexpr Duration kSchedulingGrace = std::chrono::seconds(2);
 // A pod of this age that has not started may be waiting for a volume.
 constexpr Duration kVolumeGrace = std::chrono::seconds(15);

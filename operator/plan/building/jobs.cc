@@ -59,7 +59,7 @@ void RequestJob(PlanContext& context, const LiveKey& key, const JobNodes& nodes,
                 const BuilderStatus& builder) {
   const auto pod_template = TemplateOfJob(context);
   if (!pod_template.ok()) {
-    return;  // MayMakeJob() checked this before; if the template changed since, the build times out
+    return;  // MayMakeJob() has checked the template; if it changed since, the build times out
   }
   render::BuilderJobSpec spec{.warmup = context.in.warmup,
                               .pod_template = *pod_template,

@@ -29,10 +29,11 @@ struct Hang {
   std::string bundle_key;  // differs from `key` if the bundle serves several CPU classes
 };
 
-// True if the container runs, and its start counts as hung once it exceeds its limit. Time runs
-// from the start of the container, so a pod that waits for a node or an image does not count. If
-// all containers are ready, the pod waits for a readiness gate, and not for the engine. Without a
-// connection to the node, readiness is unknown.
+// True if the start is in progress and counts as hung once it exceeds its limit: the container
+// runs, but not all containers of the pod are ready. Time runs from the start of the container, so
+// a pod that waits for a node or an image does not count. If all containers are ready, the pod
+// waits for a readiness gate, and not for the engine. Without a connection to the node, readiness
+// is unknown.
 bool IsStarting(const PlanContext& context, const PodView& pod) {
   return !pod.of_job && !pod.finished && !pod.runs_to_completion && !pod.pod->meta.deleting &&
          pod.node >= 0 && context.nodes[static_cast<size_t>(pod.node)].ready &&
@@ -73,9 +74,9 @@ Duration LimitFor(const PlanContext& context, double cold_seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(limit));
 }
 
-// Returns the starts that have exceeded their limits with a bundle. Omits keys of which a start
-// without the cache volume has exceeded the limit too: the bundle is not the cause. An injected
-// start without the present bundle is no such proof: it may have had an earlier one.
+// Returns the starts that have exceeded their limits with a bundle. Omits a key if a start without
+// the cache volume has exceeded the limit too, because the bundle is then not the cause. An
+// injected start without the present bundle proves nothing: it may have used an earlier bundle.
 std::vector<Hang> FindHangs(PlanContext& context) {
   std::vector<Hang> out;
   std::set<std::string> slow_without_cache;

@@ -133,14 +133,15 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
     entry.renew = before->renew;
     entry.renewed_for = before->renewed_for;
   } else {
-    // The node may have had an entry earlier, and still have the tree of a suspended bundle.
+    // The node may still have a tree with a suspended bundle from an earlier entry. With a
+    // different value of `renew`, the agent creates a new tree.
     entry.renew = static_cast<int>(context.out.status.suspended_bundles.size());
   }
   RenewTree(context, index, entry);
   if (node.target >= 0) {
     SetBundles(context, wanted, index, entry);
   } else if (!present.warmups.empty() && IsGpuUnknown(node.cache->status.node)) {
-    // Without its bundles, the agent would replace an active tree by an empty one.
+    // Keep the bundles: without them, the agent would replace an active tree by an empty one.
     entry.bundles = present.warmups.front().bundles;
     entry.fetch_priority = present.warmups.front().fetch_priority;
     entry.fetch_granted_time = present.warmups.front().fetch_granted_time;

@@ -61,7 +61,7 @@ Unbound CountUnboundPods(const PlanContext& context) {
 }
 
 // Returns the nodes that unbound pods could use: warm ones first, then those that are fetching,
-// then the others.
+// then all other nodes.
 std::vector<size_t> NodesForUnbound(const PlanContext& context) {
   struct RankedNode {
     int work = 0;

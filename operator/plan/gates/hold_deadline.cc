@@ -12,7 +12,8 @@ namespace cachewarm::plan {
 namespace {
 
 constexpr Duration kRolloutGap = std::chrono::minutes(10);
-// Time for the start after a hold that a progress deadline must leave, in median cold starts.
+// A hold must end this many median cold starts before the progress deadline, so that the pod can
+// start in time.
 constexpr int kStartsLeft = 2;
 
 // True if the pod counts as held, so that the hold budget of its rollout begins no later than the

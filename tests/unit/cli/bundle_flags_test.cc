@@ -338,12 +338,14 @@ TEST_F(BundleFlags, RunAndPackReportFilesThatNoCacheKindNames) {
       RunScript(script, {"--dir", temp_ / "caches", "--node-facts", temp_ / "facts.json"});
   EXPECT_EQ(run.code, 0);
   EXPECT_THAT(run.err, HasSubstr("published 1 files"));
-  EXPECT_THAT(run.err, HasSubstr("cachewarm run: no cache kind names 1 files, 0.0 MB in "
-                                 "new_engine/kernels; they were not published\n"));
+  EXPECT_THAT(run.err, HasSubstr("cachewarm run: not published, because they match no cache kind: "
+                                 "1 files, 0.0 MB in new_engine/kernels\n"));
   const Words pack = {"pack", temp_ / "caches", "layout://" + temp_.path() + "/packed/llama",
                       "--node-facts", temp_ / "facts.json"};
   const Outcome packed = Run(pack);
-  EXPECT_THAT(packed.err, HasSubstr("no cache kind names 1 files, 0.0 MB in new_engine/kernels\n"));
+  EXPECT_THAT(packed.err,
+              HasSubstr("not packed, because they match no cache kind: 1 files, 0.0 MB in "
+                        "new_engine/kernels\n"));
   Words json = pack;
   json.emplace_back("--json");
   const Json unnamed = Parsed(Run(json))["unnamed"];

@@ -15,7 +15,7 @@
 namespace cachewarm::bundle {
 
 struct RetryOptions {
-  int tries = 4;  // including the first; progress of a read restarts the count
+  int tries = 4;  // attempts, including the first; progress of a read restarts the count
   BackoffPolicy backoff{.first = Duration(100), .most = Duration(2'000)};
 };
 

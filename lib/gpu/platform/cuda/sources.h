@@ -17,7 +17,7 @@ absl::StatusOr<std::optional<Devices>> QueryNvml(const std::string& library);
 absl::StatusOr<std::optional<Devices>> QueryCudaDriver(const std::string& library);
 
 // Returns a probe that queries the libraries with these file names. The driver installs them under
-// fixed names; tests use others.
+// fixed names; tests pass other names.
 std::unique_ptr<Probe> MakeCudaProbe(const std::string& nvml, const std::string& cuda);
 
 // Splits "NVIDIA H100 80GB HBM3 MIG 1g.10gb" into "NVIDIA H100 80GB HBM3" and "1g.10gb".

@@ -113,9 +113,9 @@ TEST(RequestReader, RejectsMalformedInput) {
       {"*1\r\n$-1\r\n", "bulk string"},
       {"*1\r\n$1000000000000\r\n", "at most 536870912 bytes"},
       {"*1\r\n$536870913\r\n", "at most 536870912 bytes"},
-      {"*1\r\n$4\r\nPINGX\r\n", "longer than its size"},
-      {"*1\r\n$4\r\nPING\n\n", "longer than its size"},
-      {"*1\r\n$4\r\nPING\rx", "longer than its size"},
+      {"*1\r\n$4\r\nPINGX\r\n", "longer than its announced size"},
+      {"*1\r\n$4\r\nPING\n\n", "longer than its announced size"},
+      {"*1\r\n$4\r\nPING\rx", "longer than its announced size"},
       {std::string(1000, '*'), "array of bulk strings"},
       {"*1\r\n" + std::string(1000, '$'), "bulk string"},
   };

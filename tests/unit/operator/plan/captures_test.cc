@@ -101,7 +101,7 @@ TEST_F(Handshake, FilesThatNoCacheKindNamesAreInTheMessageOfTheBuilder) {
   ASSERT_EQ(plan.status.builders.size(), 1U);
   EXPECT_EQ(plan.status.builders[0].state, BuilderState::kCaptured);
   EXPECT_EQ(plan.status.builders[0].message,
-            "the bundle lacks 3 files (10000000 bytes) of pod a that no cache kind names, in "
+            "the bundle lacks 3 files (10000000 bytes) of pod a that match no cache kind, in "
             "new_engine/a, b; add a custom cache to spec.caches if an engine reads them");
 }
 
