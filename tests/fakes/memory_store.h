@@ -15,8 +15,8 @@
 
 namespace cachewarm::bundle {
 
-// Keeps bundles in memory, for simulations and tests. Implements the whole contract of Store.
-class MemStore : public Store {
+// Keeps bundles in memory. Implements the whole contract of Store.
+class MemoryStore : public Store {
  public:
   // Called before every method of the store with the method's name ("ReadBlob"). If it returns an
   // error, the method fails with that error.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/bundle/store/mem/mem_store.h"
+#include "tests/fakes/memory_store.h"
 
 #include <algorithm>
 #include <utility>
@@ -19,9 +19,9 @@ absl::Status NoBlob(const Digest& digest) {
 
 }  // namespace
 
-class MemStore::Upload : public BlobUpload {
+class MemoryStore::Upload : public BlobUpload {
  public:
-  Upload(MemStore& store, std::string repository, std::stop_token stop)
+  Upload(MemoryStore& store, std::string repository, std::stop_token stop)
       : store_(store), repository_(std::move(repository)), stop_(std::move(stop)) {}
 
   absl::Status Write(std::string_view bytes) override {
@@ -38,18 +38,18 @@ class MemStore::Upload : public BlobUpload {
   }
 
  private:
-  MemStore& store_;
+  MemoryStore& store_;
   const std::string repository_;
   const std::stop_token stop_;
   std::string bytes_;
 };
 
-void MemStore::SetFault(Fault fault) {
+void MemoryStore::SetFault(Fault fault) {
   const std::lock_guard lock(mutex_);
   fault_ = std::move(fault);
 }
 
-bool MemStore::Corrupt(const std::string& repository, const Digest& digest, std::string bytes) {
+bool MemoryStore::Corrupt(const std::string& repository, const Digest& digest, std::string bytes) {
   const std::lock_guard lock(mutex_);
   Repository& there = repositories_[repository];
   if (const auto found = there.manifests.find(digest); found != there.manifests.end()) {
@@ -64,8 +64,8 @@ bool MemStore::Corrupt(const std::string& repository, const Digest& digest, std:
   return true;
 }
 
-absl::Status MemStore::BeginCall(std::string_view call, const std::string& repository,
-                                 const std::stop_token& stop) const {
+absl::Status MemoryStore::BeginCall(std::string_view call, const std::string& repository,
+                                    const std::stop_token& stop) const {
   if (stop.stop_requested()) {
     return absl::CancelledError("stopped");
   }
@@ -78,13 +78,14 @@ absl::Status MemStore::BeginCall(std::string_view call, const std::string& repos
   return fault ? fault(call) : absl::OkStatus();
 }
 
-void MemStore::StoreBlob(const std::string& repository, const Digest& digest, std::string bytes) {
+void MemoryStore::StoreBlob(const std::string& repository, const Digest& digest,
+                            std::string bytes) {
   const std::lock_guard lock(mutex_);
   repositories_[repository].blobs[digest] = std::make_shared<const std::string>(std::move(bytes));
 }
 
-absl::Status MemStore::CheckBlobs(const Repository& there, const Descriptor& config,
-                                  const std::vector<Descriptor>& layers) {
+absl::Status MemoryStore::CheckBlobs(const Repository& there, const Descriptor& config,
+                                     const std::vector<Descriptor>& layers) {
   bool complete = there.blobs.contains(config.digest);
   for (const Descriptor& layer : layers) {
     complete = complete && there.blobs.contains(layer.digest);
@@ -93,15 +94,15 @@ absl::Status MemStore::CheckBlobs(const Repository& there, const Descriptor& con
                   : absl::FailedPreconditionError("the manifest names a blob that does not exist");
 }
 
-absl::StatusOr<bool> MemStore::HasBlob(const std::string& repository, const Digest& digest,
-                                       std::stop_token stop) {
+absl::StatusOr<bool> MemoryStore::HasBlob(const std::string& repository, const Digest& digest,
+                                          std::stop_token stop) {
   CW_RETURN_IF_ERROR(BeginCall("HasBlob", repository, stop));
   const std::lock_guard lock(mutex_);
   return repositories_[repository].blobs.contains(digest);
 }
 
-absl::Status MemStore::ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
-                                std::stop_token stop) {
+absl::Status MemoryStore::ReadBlob(const std::string& repository, const BlobRange& range,
+                                   Sink& sink, std::stop_token stop) {
   CW_RETURN_IF_ERROR(BeginCall("ReadBlob", repository, stop));
   std::shared_ptr<const std::string> blob;
   {
@@ -125,14 +126,14 @@ absl::Status MemStore::ReadBlob(const std::string& repository, const BlobRange& 
   return short_blob ? absl::DataLossError("the blob ends too early") : absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<BlobUpload>> MemStore::StartBlob(const std::string& repository,
-                                                                std::stop_token stop) {
+absl::StatusOr<std::unique_ptr<BlobUpload>> MemoryStore::StartBlob(const std::string& repository,
+                                                                   std::stop_token stop) {
   CW_RETURN_IF_ERROR(BeginCall("StartBlob", repository, stop));
   return std::make_unique<Upload>(*this, repository, std::move(stop));
 }
 
-absl::StatusOr<std::string> MemStore::ReadManifest(const std::string& repository,
-                                                   const Digest& digest, std::stop_token stop) {
+absl::StatusOr<std::string> MemoryStore::ReadManifest(const std::string& repository,
+                                                      const Digest& digest, std::stop_token stop) {
   CW_RETURN_IF_ERROR(BeginCall("ReadManifest", repository, stop));
   const std::lock_guard lock(mutex_);
   const auto& manifests = repositories_[repository].manifests;
@@ -146,8 +147,8 @@ absl::StatusOr<std::string> MemStore::ReadManifest(const std::string& repository
   return found->second;
 }
 
-absl::StatusOr<Digest> MemStore::ResolveTag(const std::string& repository, const std::string& tag,
-                                            std::stop_token stop) {
+absl::StatusOr<Digest> MemoryStore::ResolveTag(const std::string& repository,
+                                               const std::string& tag, std::stop_token stop) {
   CW_RETURN_IF_ERROR(CheckTag(tag));
   CW_RETURN_IF_ERROR(BeginCall("ResolveTag", repository, stop));
   const std::lock_guard lock(mutex_);
@@ -159,9 +160,9 @@ absl::StatusOr<Digest> MemStore::ResolveTag(const std::string& repository, const
   return found->second;
 }
 
-absl::StatusOr<Digest> MemStore::WriteManifest(const std::string& repository,
-                                               const std::string& bytes, const std::string& tag,
-                                               std::stop_token stop) {
+absl::StatusOr<Digest> MemoryStore::WriteManifest(const std::string& repository,
+                                                  const std::string& bytes, const std::string& tag,
+                                                  std::stop_token stop) {
   if (!tag.empty()) {
     CW_RETURN_IF_ERROR(CheckTag(tag));
   }
@@ -178,10 +179,10 @@ absl::StatusOr<Digest> MemStore::WriteManifest(const std::string& repository,
   return digest;
 }
 
-absl::StatusOr<std::vector<Descriptor>> MemStore::Referrers(const std::string& repository,
-                                                            const Digest& subject,
-                                                            const std::string& artifact_type,
-                                                            std::stop_token stop) {
+absl::StatusOr<std::vector<Descriptor>> MemoryStore::Referrers(const std::string& repository,
+                                                               const Digest& subject,
+                                                               const std::string& artifact_type,
+                                                               std::stop_token stop) {
   CW_RETURN_IF_ERROR(BeginCall("Referrers", repository, stop));
   const std::lock_guard lock(mutex_);
   Repository& there = repositories_[repository];
@@ -195,8 +196,8 @@ absl::StatusOr<std::vector<Descriptor>> MemStore::Referrers(const std::string& r
   return found;
 }
 
-absl::StatusOr<Digest> MemStore::WriteReferrer(const std::string& repository,
-                                               const std::string& bytes, std::stop_token stop) {
+absl::StatusOr<Digest> MemoryStore::WriteReferrer(const std::string& repository,
+                                                  const std::string& bytes, std::stop_token stop) {
   CW_RETURN_IF_ERROR(BeginCall("WriteReferrer", repository, stop));
   CW_ASSIGN_OR_RETURN(const Artifact artifact, ParseArtifact(bytes));
   const std::lock_guard lock(mutex_);
@@ -212,7 +213,7 @@ absl::StatusOr<Digest> MemStore::WriteReferrer(const std::string& repository,
   return digest;
 }
 
-absl::Status MemStore::Ping(std::stop_token stop) {
+absl::Status MemoryStore::Ping(std::stop_token stop) {
   return BeginCall("Ping", "ping", stop);
 }
 
