@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "lib/base/clock.h"
 
-namespace cachewarm::kube {
+namespace cachewarm::gate {
 
 // Keeps slow pod patches of one namespace from delaying those of all others. Each patch takes 10 to
 // 30 s while a webhook of the namespace does not answer, so a patch is cancelled after 3 s. A
@@ -47,4 +47,4 @@ class SlowNamespaceLimiter {
   std::map<std::string, MonoTime> slow_since_;  // namespace -> time of the last slow failure
 };
 
-}  // namespace cachewarm::kube
+}  // namespace cachewarm::gate

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/base/http_status.h"
+#include "lib/http/text/http_status.h"
 
-namespace cachewarm {
+namespace cachewarm::http {
 
 absl::StatusCode CodeOfHttpStatus(int status) {
   if (status >= 200 && status < 400) {
@@ -46,4 +46,4 @@ absl::StatusCode CodeOfHttpStatus(int status) {
   }
 }
 
-}  // namespace cachewarm
+}  // namespace cachewarm::http

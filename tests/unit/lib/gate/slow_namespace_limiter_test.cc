@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/kube/runtime/slow_namespace_limiter.h"
+#include "lib/gate/client/slow_namespace_limiter.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "tests/fakes/await.h"
 #include "tests/fakes/fake_clock.h"
 
-namespace cachewarm::kube {
+namespace cachewarm::gate {
 namespace {
 
 using std::chrono::seconds;
@@ -109,4 +109,4 @@ TEST_F(SlowNamespaceLimiterTest, StopDoesNotMarkNamespaceSlow) {
 }
 
 }  // namespace
-}  // namespace cachewarm::kube
+}  // namespace cachewarm::gate

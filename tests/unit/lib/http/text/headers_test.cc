@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/http/headers.h"
+#include "lib/http/text/headers.h"
 
 #include <gtest/gtest.h>
 

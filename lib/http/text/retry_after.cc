@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/http/retry_after.h"
+#include "lib/http/text/retry_after.h"
 
 #include <algorithm>
 #include <charconv>
 #include <string>
 #include <string_view>
 
+#include "absl/strings/cord.h"
+
 namespace cachewarm::http {
 namespace {
 
+constexpr char kPayload[] = "cachewarm.io/retry-after-ms";
 constexpr std::chrono::hours kWaitMost{1};
 constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
 constexpr std::string_view kShape = "aaa, 00 aaa 0000 00:00:00 GMT";
@@ -68,6 +71,21 @@ std::optional<Duration> RetryAfter(const Headers& headers) {
     return std::nullopt;
   }
   return std::clamp<Duration>(*until - *now, Duration{0}, kWaitMost);
+}
+
+void SetRetryAfter(absl::Status& status, Duration wait) {
+  status.SetPayload(kPayload, absl::Cord(std::to_string(wait.count())));
+}
+
+std::optional<Duration> RetryAfterOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kPayload);
+  if (!payload.has_value()) {
+    return std::nullopt;
+  }
+  const std::string text(*payload);
+  int64_t milliseconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), milliseconds);
+  return error == std::errc() ? std::optional(Duration(milliseconds)) : std::nullopt;
 }
 
 }  // namespace cachewarm::http

@@ -4,8 +4,9 @@
 #include <optional>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "lib/base/clock.h"
-#include "lib/http/headers.h"
+#include "lib/http/text/headers.h"
 
 namespace cachewarm::http {
 
@@ -18,5 +19,11 @@ std::optional<Duration> RetryAfter(const Headers& headers);
 // Parses "Sun, 06 Nov 1994 08:49:37 GMT" (IMF-fixdate, RFC 9110 §5.6.7); nullopt for any other
 // form.
 std::optional<WallTime> ParseHttpDate(std::string_view text);
+
+// Stores in an error status how long a server asked its clients to wait. An OK status stays
+// unchanged.
+void SetRetryAfter(absl::Status& status, Duration wait);
+// Returns the stored duration; nullopt if there is none.
+std::optional<Duration> RetryAfterOf(const absl::Status& status);
 
 }  // namespace cachewarm::http

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/http/url.h"
+#include "lib/http/text/url.h"
 
 #include <algorithm>
 #include <charconv>
 
 #include "fmt/format.h"
-#include "lib/http/ascii.h"
+#include "lib/http/text/ascii.h"
 
 namespace cachewarm::http {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "absl/status/status.h"
 
-namespace cachewarm {
+namespace cachewarm::http {
 
 // Maps an HTTP status (RFC 9110, RFC 6585) to the code that a retry loop needs (lib/base/status.h):
 //   2xx 3xx                      OK
@@ -14,4 +14,4 @@ namespace cachewarm {
 //   408 500 502 503  UNAVAILABLE                          every other  UNKNOWN
 absl::StatusCode CodeOfHttpStatus(int status);
 
-}  // namespace cachewarm
+}  // namespace cachewarm::http

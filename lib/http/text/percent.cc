@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/base/percent.h"
+#include "lib/http/text/percent.h"
 
 #include "fmt/format.h"
 
-namespace cachewarm {
+namespace cachewarm::http {
 namespace {
 
 bool IsUnreserved(char c) {
@@ -26,4 +26,4 @@ std::string PercentEncode(std::string_view text) {
   return encoded;
 }
 
-}  // namespace cachewarm
+}  // namespace cachewarm::http

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/base/percent.h"
+#include "lib/http/text/percent.h"
 
 #include <gtest/gtest.h>
 
-namespace cachewarm {
+namespace cachewarm::http {
 namespace {
 
 TEST(PercentEncode, EscapesAllButUnreservedCharacters) {
@@ -15,4 +15,4 @@ TEST(PercentEncode, EscapesAllButUnreservedCharacters) {
 }
 
 }  // namespace
-}  // namespace cachewarm
+}  // namespace cachewarm::http

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/http/headers.h"
+#include "lib/http/text/headers.h"
 
 #include <algorithm>
 
-#include "lib/http/ascii.h"
+#include "lib/http/text/ascii.h"
 
 namespace cachewarm::http {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/http/retry_after.h"
+#include "lib/http/text/retry_after.h"
 
 #include <string>
 
@@ -56,6 +56,21 @@ TEST(HttpDate, ParsesImfFixdateOnly) {
         "Sun, -6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT "}) {
     EXPECT_EQ(ParseHttpDate(text), std::nullopt) << text;
   }
+}
+
+TEST(RetryAfter, IsStoredInStatusWithoutChangingIt) {
+  absl::Status busy = absl::UnavailableError("busy");
+  EXPECT_EQ(RetryAfterOf(busy), std::nullopt);
+  SetRetryAfter(busy, Duration{1500});
+  EXPECT_EQ(RetryAfterOf(busy), Duration{1500});
+  EXPECT_EQ(busy.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(busy.message(), "busy");
+}
+
+TEST(RetryAfter, ZeroWaitDiffersFromNone) {
+  absl::Status busy = absl::UnavailableError("busy");
+  SetRetryAfter(busy, Duration{0});
+  EXPECT_EQ(RetryAfterOf(busy), Duration{0});
 }
 
 }  // namespace

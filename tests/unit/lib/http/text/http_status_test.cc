@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/base/http_status.h"
+#include "lib/http/text/http_status.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "lib/base/status.h"
 
-namespace cachewarm {
+namespace cachewarm::http {
 namespace {
 
 using absl::StatusCode;
@@ -61,4 +61,4 @@ TEST(HttpStatus, ServerErrorsAreRetryable) {
 }
 
 }  // namespace
-}  // namespace cachewarm
+}  // namespace cachewarm::http

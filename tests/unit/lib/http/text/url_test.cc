@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/http/url.h"
+#include "lib/http/text/url.h"
 
 #include <gtest/gtest.h>
 

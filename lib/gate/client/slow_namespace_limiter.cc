@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/kube/runtime/slow_namespace_limiter.h"
+#include "lib/gate/client/slow_namespace_limiter.h"
 
 #include "fmt/format.h"
 #include "lib/kube/runtime/stop_after.h"
 
-namespace cachewarm::kube {
+namespace cachewarm::gate {
 namespace {
 
 // Time after which a patch is cancelled in a namespace that is not slow. An API server answers
@@ -74,4 +74,4 @@ void SlowNamespaceLimiter::Record(const std::string& ns, Duration took, bool ok)
   }
 }
 
-}  // namespace cachewarm::kube
+}  // namespace cachewarm::gate
