@@ -52,7 +52,7 @@ absl::Status SlowNamespaceLimiter::Run(const std::string& ns, std::stop_token st
         fmt::format("pods of namespace {} take long to patch: waiting for a slot", ns));
   }
   const MonoTime began = clock_.Monotonic();
-  const StopAfter over(clock_, slot.limit(), stop);
+  const kube::StopAfter over(clock_, slot.limit(), stop);
   absl::Status status = patch(over.token());
   if (stop.stop_requested()) {
     return status;

@@ -7,6 +7,7 @@
 
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
+#include "lib/gate/core/patch.h"
 
 namespace cachewarm::gate {
 namespace {
@@ -67,7 +68,7 @@ TEST(DecodeGates, ReadsTheReleaseFieldsOfAnInvalidPod) {
       "metadata":{"name":"a","namespace":"b","uid":"u","labels":7,"annotations":{"k":1},
                   "creationTimestamp":"2026-11-21T08:00:00Z"},
       "spec":{"containers":"none","schedulingGates":[{"name":"cachewarm.io/wait-for-cache"}]}})");
-  ASSERT_FALSE(DecodePod(std::make_shared<const Json>(object)).ok());
+  ASSERT_FALSE(api::DecodePod(std::make_shared<const Json>(object)).ok());
   const api::Pod pod = DecodeGates(object);
   EXPECT_TRUE(IsHeld(pod));
   EXPECT_EQ(pod.meta.name + pod.meta.ns + pod.meta.uid, "abu");

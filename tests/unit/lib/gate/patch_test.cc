@@ -7,6 +7,7 @@
 
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
+#include "lib/gate/core/held.h"
 
 namespace cachewarm::gate {
 namespace {
