@@ -94,7 +94,7 @@ images: build ## the container images of operator and agent, built without docke
 	@tools/stage images
 
 .PHONY: manifests
-manifests: ## rewrite manifests/install.yaml from its parts
+manifests: ## render manifests/ from the chart
 	@tools/render-manifests
 
 .PHONY: cluster-up

@@ -42,7 +42,7 @@ constexpr Duration kSyncHeadStart{15'000};
 // the pod stays held until a retry succeeds.
 constexpr Duration kHeldRetry{2'000};
 // Time until kubelet reports the replica as not ready: the readiness probe in
-// manifests/operator.yaml fails three times, 5 s apart.
+// operator.yaml of the chart fails three times, 5 s apart.
 constexpr Duration kUnreadyDelay{17'000};
 constexpr Duration kWarmupRetry{30'000};
 

@@ -10,16 +10,17 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "lib/api/gate/release.h"
 #include "lib/api/kubernetes.h"
 #include "lib/api/names.h"
 #include "lib/base/fan_out.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
-#include "lib/kube/client/release_gate.h"
+#include "lib/gate/client/release.h"
+#include "lib/gate/client/slow_namespace_limiter.h"
+#include "lib/gate/core/held.h"
+#include "lib/gate/core/patch.h"
 #include "lib/kube/core/error.h"
 #include "lib/kube/core/watcher.h"
-#include "lib/kube/runtime/slow_namespace_limiter.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -31,9 +32,9 @@ constexpr size_t kParallelReleases = 8;
 constexpr int kPageItems = 500;
 constexpr int kListTries = 3;
 constexpr int kReleaseTries = 4;
-// The CronJob that runs `cachewarm release` (manifests/release.yaml) has 55 s for all pods of the
-// cluster, so pods of slow namespaces are deferred until all others are released.
-constexpr kube::SlowNamespaceLimiter::SlowPatches kDeferSlow{.at_once = 0, .limit = Duration(0)};
+// The CronJob that runs `cachewarm release` (release.yaml of the chart) has 55 s for all pods of
+// the cluster, so pods of slow namespaces are deferred until all others are released.
+constexpr gate::SlowNamespaceLimiter::SlowPatches kDeferSlow{.at_once = 0, .limit = Duration(0)};
 // Longest annotation value that is kept: the length of a DNS subdomain, which no valid value
 // exceeds. A longer value counts as missing, because users may write up to 256 KiB.
 constexpr size_t kAnnotationBytesMax = 253;
@@ -76,7 +77,7 @@ api::Pod MinimalPod(const api::Pod& pod) {
 api::Pod ReadPod(Json object) {
   const auto shared = std::make_shared<const Json>(std::move(object));
   const absl::StatusOr<api::Pod> pod = api::DecodePod(shared);
-  return MinimalPod(pod.ok() ? *pod : api::gate::DecodeGates(*shared));
+  return MinimalPod(pod.ok() ? *pod : gate::DecodeGates(*shared));
 }
 
 // Returns the pods of all namespaces in turn: first one pod of each namespace, then a second one of
@@ -133,7 +134,7 @@ class Release {
 
   void Add(Json object) {
     api::Pod pod = ReadPod(std::move(object));
-    if (api::gate::IsHeld(pod) && !pod.meta.deleting) {
+    if (gate::IsHeld(pod) && !pod.meta.deleting) {
       held_.push_back(std::move(pod));
     } else if (!request_.names.empty()) {
       ReleaseOutcome outcome = OutcomeFor(pod, dependencies_.clock.Now());
@@ -199,7 +200,7 @@ class Release {
   }
 
   // Releases a pod, or defers it if its namespace is slow. A patch that fails after a second or
-  // more makes its namespace slow (kube::SlowNamespaceLimiter). If that patch was cancelled, its
+  // more makes its namespace slow (gate::SlowNamespaceLimiter). If that patch was cancelled, its
   // own pod is deferred too; otherwise the failure is reported.
   void ReleaseOrDefer(const api::Pod& pod) {
     if (const std::optional<ReleaseResult> result = SkipResult(pod); result.has_value()) {
@@ -235,7 +236,7 @@ class Release {
   std::optional<ReleaseResult> SkipResult(const api::Pod& pod) const {
     if (request_.past_deadline.has_value() &&
         dependencies_.clock.Now() <
-            api::gate::Deadline(pod, *request_.past_deadline) + kOperatorGracePeriod) {
+            gate::Deadline(pod, *request_.past_deadline) + kOperatorGracePeriod) {
       return ReleaseResult::kNotDue;
     }
     return request_.dry_run ? std::optional(ReleaseResult::kWouldRelease) : std::nullopt;
@@ -256,11 +257,10 @@ class Release {
   absl::StatusOr<bool> Patch(api::Pod pod, Duration held, std::stop_token stop) {
     const double seconds = std::chrono::duration<double>(held).count();
     for (int tries = 1;; ++tries) {
-      CW_ASSIGN_OR_RETURN(
-          const Json patch,
-          api::gate::ReleasePatch(pod, {.reason = request_.reason, .held_seconds = seconds}));
-      auto released = kube::ReleaseGate(
-          dependencies_.client, {.pod = pod, .operations = patch, .manager = kManager}, stop);
+      CW_ASSIGN_OR_RETURN(const Json patch, gate::ReleasePatch(pod, {.reason = request_.reason,
+                                                                     .held_seconds = seconds}));
+      auto released = gate::Release(dependencies_.client,
+                                    {.pod = pod, .operations = patch, .manager = kManager}, stop);
       const bool moved =
           absl::IsAborted(released.status()) || absl::IsInvalidArgument(released.status());
       if (!moved || tries == kReleaseTries) {
@@ -269,7 +269,7 @@ class Release {
       CW_ASSIGN_OR_RETURN(
           Json now, dependencies_.client.Do(Get(kube::kPods, {pod.meta.ns, pod.meta.name}), stop));
       pod = ReadPod(std::move(now));
-      if (!api::gate::IsHeld(pod)) {
+      if (!gate::IsHeld(pod)) {
         return false;
       }
     }
@@ -278,7 +278,7 @@ class Release {
   const ReleaseDependencies& dependencies_;
   const ReleaseRequest& request_;
   const std::stop_token stop_;
-  kube::SlowNamespaceLimiter limiter_;
+  gate::SlowNamespaceLimiter limiter_;
   std::vector<api::Pod> held_;
   std::mutex mutex_;
   std::vector<const api::Pod*> deferred_;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/api/gate/release.h"
-
 #include <map>
 #include <utility>
 
@@ -13,6 +11,7 @@
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
+#include "lib/gate/core/held.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -84,7 +83,7 @@ class Table {
 absl::StatusOr<Duration> MaxHold(const Arguments& arguments) {
   const std::string text = arguments.Value("max-hold", fmt::format("{}", kMaxHoldSeconds));
   constexpr int64_t kMost =
-      std::chrono::duration_cast<std::chrono::seconds>(api::gate::kMaxHold).count();
+      std::chrono::duration_cast<std::chrono::seconds>(gate::kMaxHold).count();
   int64_t seconds = 0;
   if (!absl::SimpleAtoi(text, &seconds) || seconds < 0 || seconds > kMost) {
     return absl::InvalidArgumentError(

@@ -15,7 +15,7 @@
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 #include "lib/http/client.h"
-#include "lib/http/url.h"
+#include "lib/http/text/url.h"
 #include "lib/process/process.h"
 
 namespace cachewarm::cli {

@@ -9,7 +9,7 @@
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/fingerprint/key.h"
-#include "lib/http/url.h"
+#include "lib/http/text/url.h"
 #include "lib/settings/values.h"
 
 namespace cachewarm::cli {

@@ -2,7 +2,7 @@
 #include "lib/http/client.h"
 
 #include "fmt/format.h"
-#include "lib/base/http_status.h"
+#include "lib/http/text/http_status.h"
 
 namespace cachewarm::http {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
-#include "lib/http/headers.h"
 #include "lib/http/proxy.h"
+#include "lib/http/text/headers.h"
 
 namespace cachewarm::http {
 

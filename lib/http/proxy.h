@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "lib/http/url.h"
+#include "lib/http/text/url.h"
 
 namespace cachewarm::http {
 

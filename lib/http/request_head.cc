@@ -6,7 +6,7 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
-#include "lib/http/ascii.h"
+#include "lib/http/text/ascii.h"
 
 namespace cachewarm::http {
 namespace {

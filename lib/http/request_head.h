@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "lib/http/client.h"
-#include "lib/http/url.h"
+#include "lib/http/text/url.h"
 
 namespace cachewarm::http {
 

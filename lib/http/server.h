@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
-#include "lib/http/headers.h"
 #include "lib/http/server_identity.h"
+#include "lib/http/text/headers.h"
 
 namespace cachewarm::http {
 

@@ -8,13 +8,13 @@
 #include <span>
 #include <vector>
 
-#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "lib/base/fan_out.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
-#include "lib/kube/client/release_gate.h"
+#include "lib/gate/client/release.h"
+#include "lib/gate/core/patch.h"
 #include "operator/render/applied.h"
 #include "operator/render/gate_release.h"
 
@@ -26,7 +26,7 @@ using codec::Json;
 // While a plan waits for a patch in a slow namespace, it occupies a worker thread. Therefore only
 // one such patch is allowed at a time, with a short timeout. controllers::HeldPods waits longer for
 // pods past their deadline.
-constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = 1,
+constexpr gate::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = 1,
                                                              .limit = Duration(3'000)};
 
 kube::WriteOptions AsOperator() {
@@ -74,7 +74,7 @@ absl::StatusOr<bool> ReleaseWith(kube::Client& client, const plan::GateRelease& 
                                                 .reason = release.reason,
                                                 .held_seconds = release.held_seconds,
                                                 .hosts = rules}));
-  return kube::ReleaseGate(
+  return gate::Release(
       client, {.pod = *release.pod, .operations = patch, .manager = api::kOperatorManager}, stop);
 }
 
@@ -91,7 +91,7 @@ struct Executor::Released {
   std::vector<const plan::GateRelease*> releases;
 };
 
-absl::StatusOr<bool> ReleaseGate(kube::Client& client, kube::SlowNamespaceLimiter& turns,
+absl::StatusOr<bool> ReleaseGate(kube::Client& client, gate::SlowNamespaceLimiter& turns,
                                  const plan::GateRelease& release, std::stop_token stop) {
   const render::HostRules rules{.excluded = release.excluded, .preferred = release.preferred};
   const bool prefers = !release.preferred.empty() && release.excluded.empty();
@@ -249,10 +249,10 @@ absl::Status Executor::AnnotateAny(const plan::PodAnnotation& request, std::stop
 absl::Status Executor::AnnotateHeld(const plan::PodAnnotation& request,
                                     std::stop_token stop) const {
   CW_ASSIGN_OR_RETURN(const Json patch,
-                      api::gate::AnnotationPatch(*request.held, request.key, request.value));
+                      gate::AnnotationPatch(*request.held, request.key, request.value));
   const auto answer = deps_.client.Do(
       kube::JsonPatch(kube::kPods, {request.ns, request.pod}, patch, AsOperator()), stop);
-  return answer.ok() || !kube::IsStillHeld(deps_.client, *request.held, stop) ? absl::OkStatus()
+  return answer.ok() || !gate::IsStillHeld(deps_.client, *request.held, stop) ? absl::OkStatus()
                                                                               : answer.status();
 }
 

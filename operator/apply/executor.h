@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/gate/client/slow_namespace_limiter.h"
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/event_recorder.h"
-#include "lib/kube/runtime/slow_namespace_limiter.h"
 #include "operator/apply/job_refusals.h"
 #include "operator/metrics.h"
 #include "operator/plan/plan.h"
@@ -49,7 +49,7 @@ struct ExecuteResult {
 // gone.
 //
 // The rejection of a request for one node or pod is not an error: each step counts its rejections
-// and logs them once. A rejected Job is recorded in `job_refusals`. kube::SlowNamespaceLimiter
+// and logs them once. A rejected Job is recorded in `job_refusals`. gate::SlowNamespaceLimiter
 // limits how long patches of pods wait for slow webhooks. Updates the metrics of a step after the
 // step succeeded, and records a pod's event after its release.
 class Executor {
@@ -86,7 +86,7 @@ class Executor {
 
   Dependencies deps_;
   mutable std::counting_semaphore<> slots_;
-  mutable kube::SlowNamespaceLimiter turns_;
+  mutable gate::SlowNamespaceLimiter turns_;
 };
 
 // Removes the scheduling gate from one pod. Returns true if this call removed it, false if it was
@@ -97,7 +97,7 @@ class Executor {
 // an exclusion of unusable nodes, returns the error: the next plan decides again, and
 // controllers::HeldPods releases the pod past its deadline. Also returns ABORTED and
 // DEADLINE_EXCEEDED of `turns`, which limits patches in slow namespaces.
-absl::StatusOr<bool> ReleaseGate(kube::Client& client, kube::SlowNamespaceLimiter& turns,
+absl::StatusOr<bool> ReleaseGate(kube::Client& client, gate::SlowNamespaceLimiter& turns,
                                  const plan::GateRelease& release, std::stop_token stop);
 
 }  // namespace cachewarm::apply

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "lib/base/fan_out.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
+#include "lib/gate/core/held.h"
 #include "lib/kube/runtime/stop_after.h"
 #include "operator/apply/executor.h"
 #include "operator/observe/rollout_constraints.h"
@@ -32,7 +32,7 @@ constexpr size_t kSweepWidth = 16;
 constexpr Duration kSweepTimeout{5'000};
 // Wait for as long as a webhook may take (30 s), because no other component of the operator
 // releases these pods.
-constexpr kube::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = kHeldWorkers / 2,
+constexpr gate::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = kHeldWorkers / 2,
                                                              .limit = Duration(30'000)};
 // Maximum age of the hold deadlines in `cached_budgets_`. They are computed from the pods that
 // exist then. If a newer pod begins the hold budget of a rollout, the deadlines of that rollout's
@@ -104,11 +104,11 @@ absl::StatusOr<kube::Outcome> HeldPods::ReconcilePod(const kube::CachedObjectPtr
   std::shared_ptr<const api::Pod> pod = cluster_.pod_views.Of(object);
   if (pod == nullptr) {  // the pod cannot be decoded, so no plan covers it
     const kube::Object whole = object->Unpack();
-    api::Pod bare = api::gate::DecodeGates(*whole);
+    api::Pod bare = gate::DecodeGates(*whole);
     bare.object = whole;
     pod = std::make_shared<const api::Pod>(std::move(bare));
   }
-  if (!api::gate::IsHeld(*pod) || pod->meta.deleting) {
+  if (!gate::IsHeld(*pod) || pod->meta.deleting) {
     return kube::Outcome{};
   }
   const HeldDecision decision = Evaluate(*pod, grace);
@@ -123,7 +123,7 @@ HeldDecision HeldPods::Evaluate(const api::Pod& pod, Duration grace) const {
   const WallTime now = deps_.clock.Now();
   // Until the first list of warmups has synced, a warmup that the store lacks may still exist.
   if (!cluster_.warmups.store().HasSynced()) {
-    return EvaluateOverduePod(pod, now, api::gate::Deadline(pod, kDefaultHold));
+    return EvaluateOverduePod(pod, now, gate::Deadline(pod, kDefaultHold));
   }
   const auto warmup = cluster_.warmup_views.Get({.ns = pod.meta.ns, .name = WarmupNameOf(pod)});
   const WallTime deadline = DeadlineOf(pod, warmup.get());

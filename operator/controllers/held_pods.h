@@ -12,10 +12,10 @@
 
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
+#include "lib/gate/client/slow_namespace_limiter.h"
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/controller.h"
 #include "lib/kube/runtime/event_recorder.h"
-#include "lib/kube/runtime/slow_namespace_limiter.h"
 #include "operator/metrics.h"
 #include "operator/observe/cluster_cache.h"
 #include "operator/plan/gates/hold_deadline.h"
@@ -25,7 +25,7 @@ namespace cachewarm::controllers {
 // Number of worker threads. More than normal patches need, because a hanging patch occupies a
 // thread, and an idle thread costs only 10 kB. Not even more, because during a burst all threads
 // together would slow down the API server. At most half of the threads patch pods of slow
-// namespaces (kube::SlowNamespaceLimiter).
+// namespaces (gate::SlowNamespaceLimiter).
 inline constexpr int kHeldWorkers = 8;
 
 // Decision on one held pod.
@@ -85,7 +85,7 @@ class HeldPods {
 
   const observe::ClusterCache& cluster_;
   Dependencies deps_;
-  kube::SlowNamespaceLimiter turns_;
+  gate::SlowNamespaceLimiter turns_;
   std::atomic<bool> leading_{false};
 
   struct CachedBudgets {

@@ -97,7 +97,7 @@ std::string AgentIndex(const std::string& node);
 // it has a cachewarm startup taint.
 std::vector<std::string> NodeIndex(const codec::Json& node);
 inline constexpr const char* kWarmingIndex = "warming";
-// Label of an agent's pod (manifests/agent.yaml).
+// Label of an agent's pod (agent.yaml of the chart).
 inline constexpr std::string_view kAgentLabel = "app.kubernetes.io/component";
 inline constexpr std::string_view kAgentLabelValue = "agent";
 std::string InjectedIndex(const std::string& ns, const std::string& warmup);

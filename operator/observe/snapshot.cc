@@ -5,9 +5,9 @@
 #include <set>
 #include <tuple>
 
-#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
+#include "lib/gate/core/held.h"
 #include "operator/observe/failures.h"
 #include "operator/observe/rollout_constraints.h"
 #include "operator/observe/workload.h"
@@ -65,13 +65,13 @@ std::vector<std::shared_ptr<const api::Pod>> FindPods(const ClusterCache& cluste
 }
 
 bool IsFree(const api::Pod& pod) {
-  return !api::gate::IsHeld(pod) && !pod.meta.deleting && !api::HasEnded(pod);
+  return !gate::IsHeld(pod) && !pod.meta.deleting && !api::HasEnded(pod);
 }
 
 std::set<std::string> GroupsOfHeldPods(const plan::Snapshot& snapshot) {
   std::set<std::string> groups;
   for (const auto& pod : snapshot.pods) {
-    if (api::gate::IsHeld(*pod)) {
+    if (gate::IsHeld(*pod)) {
       groups.insert(plan::GroupOf(*pod));
     }
   }

@@ -5,13 +5,13 @@
 #include <set>
 #include <tuple>
 
-#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
 #include "lib/base/digest.h"
 #include "lib/base/status.h"
 #include "lib/caches/cache_table.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "lib/gate/core/held.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/scheduling/requests.h"
 #include "operator/render/dry_run_pod.h"
@@ -160,7 +160,7 @@ bool IsOfOtherWarmup(const PlanContext& context, const api::Pod& pod) {
 
 PodView ReadPod(const PlanContext& context, const std::shared_ptr<const api::Pod>& pod) {
   PodView view{.pod = pod, .of_other_warmup = IsOfOtherWarmup(context, *pod)};
-  view.held = api::gate::IsHeld(*pod);
+  view.held = gate::IsHeld(*pod);
   view.of_job = pod->meta.labels.contains(api::kBuilderWarmupLabel);
   view.finished = api::HasEnded(*pod);
   view.revision = api::RevisionOf(pod->meta.labels);

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "lib/codec/json_value.h"
+#include "lib/gate/core/held.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/evidence/savings.h"
 #include "operator/render/injection.h"
@@ -133,7 +133,7 @@ StartSample Measure(const PlanContext& context, const FirstStart& start) {
       .key = key == nullptr ? std::string() : key->key,
       .gpu_type = node.cache == nullptr ? std::string() : node.cache->status.node.gpu_type,
       .result = ClassifyStart(context, start),
-      .hold_seconds = api::gate::HeldSecondsOf(*pod.pod)};
+      .hold_seconds = gate::HeldSecondsOf(*pod.pod)};
   // The time until Ready is the engine's start time only if there is a readiness probe and the
   // container was not restarted.
   if (context.pod_template.has_readiness_probe && pod.container->restarts == 0) {

@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "lib/api/gate/release.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
+#include "lib/gate/core/patch.h"
 #include "operator/render/fields.h"
 
 namespace cachewarm::render {
@@ -19,9 +19,9 @@ constexpr const char* kAffinity = "/spec/affinity";
 }  // namespace
 
 absl::StatusOr<Json> GateReleasePatch(const GateReleaseSpec& spec) {
-  CW_ASSIGN_OR_RETURN(Json patch,
-                      api::gate::ReleasePatch(
-                          spec.pod, {.reason = spec.reason, .held_seconds = spec.held_seconds}));
+  CW_ASSIGN_OR_RETURN(
+      Json patch,
+      gate::ReleasePatch(spec.pod, {.reason = spec.reason, .held_seconds = spec.held_seconds}));
   const Json* affinity =
       spec.pod.object == nullptr ? nullptr : Find(*spec.pod.object, {"spec", "affinity"});
   const Json present = affinity != nullptr ? *affinity : Json();

@@ -17,7 +17,7 @@ struct GateReleaseSpec {
   HostRules hosts;
 };
 
-// Returns api::gate::ReleasePatch() with the host rules merged into the pod's affinity. Tests the
+// Returns gate::ReleasePatch() with the host rules merged into the pod's affinity. Tests the
 // affinity as well, so the API server rejects the whole patch (422) if a user changed it meanwhile.
 absl::StatusOr<codec::Json> GateReleasePatch(const GateReleaseSpec& spec);
 

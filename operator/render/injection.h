@@ -8,7 +8,7 @@
 #include "lib/api/cache_warmup.h"
 #include "lib/codec/json_fwd.h"
 
-// Applies the changes of the admission policy (manifests/admission.yaml) to builder Jobs and
+// Applies the changes of the admission policy (admission.yaml of the chart) to builder Jobs and
 // dry-run pods. A change of the policy requires the same change here. Pure.
 namespace cachewarm::render {
 

@@ -12,7 +12,7 @@
 #include "lib/bundle/store/registry/challenge.h"
 #include "lib/bundle/store/registry/referrer_list.h"
 #include "lib/bundle/tar.h"
-#include "lib/http/url.h"
+#include "lib/http/text/url.h"
 #include "tests/fuzz/targets.h"
 
 namespace cachewarm::fuzz {

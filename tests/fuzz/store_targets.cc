@@ -10,13 +10,13 @@
 #include "lib/bundle/entry_list.h"
 #include "lib/bundle/frame_codec.h"
 #include "lib/bundle/policy.h"
-#include "lib/bundle/store/mem/mem_store.h"
 #include "lib/bundle/store/registry/auth_file.h"
 #include "lib/bundle/store/registry/session.h"
 #include "lib/bundle/tar.h"
 #include "lib/bundle/transfer.h"
 #include "lib/bundle/utf8.h"
 #include "lib/codec/base64.h"
+#include "tests/fakes/memory_store.h"
 #include "tests/fuzz/targets.h"
 
 namespace cachewarm::fuzz {
@@ -121,7 +121,7 @@ void UnpackedMembers(std::string_view bytes) {
   if (!read.ok()) {
     return;
   }
-  bundle::MemStore store;
+  bundle::MemoryStore store;
   const auto blob = bundle::WriteSmallBlob(store, kRepository, layer, {});
   Require(blob.ok(), "any bytes can be stored");
   const bundle::Manifest manifest{

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/api/gate/release.h"
+#include "lib/gate/core/held.h"
 #include "operator/plan/gates/hold_deadline.h"
 #include "tests/sim/sim_cluster.h"
 
@@ -59,7 +59,7 @@ void SimCluster::RunCronJob() {
   for (const auto& pod : builder_.in().pods) {
     const auto there = pods_.find(pod->meta.name);
     if (there != pods_.end() && there->second.setup.held &&
-        builder_.in().now >= api::gate::Deadline(*pod, kUsualHold) + kOperatorGracePeriod) {
+        builder_.in().now >= gate::Deadline(*pod, kUsualHold) + kOperatorGracePeriod) {
       Release(there->second);
     }
   }

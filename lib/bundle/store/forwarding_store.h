@@ -1,18 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "lib/bundle/store/store.h"
 
 namespace cachewarm::bundle {
 
-// Forwards every call to another store. Base class of decorators, which override only the methods
-// that they change. As thread-safe as the inner store.
+// The methods of a Store.
+enum class StoreOperation {
+  kHasBlob,
+  kReadBlob,
+  kStartBlob,
+  kMountBlob,
+  kReadManifest,
+  kResolveTag,
+  kWriteManifest,
+  kReferrers,
+  kWriteReferrer,
+  kPing,
+};
+
+// Returns the name for metrics, such as "read_blob"; "write_blob" for kStartBlob.
+std::string_view NameOf(StoreOperation operation);
+// True if the operation changes the store.
+bool IsWrite(StoreOperation operation);
+
+// Forwards every call to another store. Base class of decorators. A decorator that treats all
+// operations alike overrides Call(); one that changes a single method overrides that method. As
+// thread-safe as the inner store.
 class ForwardingStore : public Store {
  public:
   explicit ForwardingStore(std::unique_ptr<Store> inner);
@@ -43,9 +66,21 @@ class ForwardingStore : public Store {
   absl::Status Ping(std::stop_token stop) override;
 
  protected:
+  // Calls the inner store once. Returns the number of manifest bytes that were transferred (0 for
+  // operations without a manifest), or the error of the inner store.
+  using Attempt = absl::FunctionRef<absl::StatusOr<int64_t>()>;
+
+  // Every method of this class calls the inner store through Call(). An override makes any number
+  // of attempts, at least one if it returns OK; the caller then gets the result of the last one.
+  // Otherwise the caller gets the returned error.
+  virtual absl::Status Call(StoreOperation operation, const std::stop_token& stop, Attempt attempt);
+
   Store& inner() { return inner_; }
 
  private:
+  template <typename Run>
+  auto Forward(StoreOperation operation, const std::stop_token& stop, Run run);
+
   const std::unique_ptr<Store> owned_;  // null if borrowed
   Store& inner_;
 };

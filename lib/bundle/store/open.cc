@@ -13,7 +13,7 @@
 #include "lib/bundle/store/registry/registry_store.h"
 #include "lib/bundle/store/retry/retry_store.h"
 #include "lib/http/client.h"
-#include "lib/http/url.h"
+#include "lib/http/text/url.h"
 
 namespace cachewarm::bundle {
 namespace {

@@ -11,7 +11,7 @@
 #include "lib/codec/json.h"
 #include "lib/codec/json_items.h"
 #include "lib/codec/json_value.h"
-#include "lib/http/retry_after.h"
+#include "lib/http/text/retry_after.h"
 #include "lib/kube/client/token.h"
 
 namespace cachewarm::kube {
@@ -203,14 +203,14 @@ class HttpClient final : public Client {
     }
     // A server that answers 429 did not act on the request, so every verb may be retried.
     if (HttpCodeOf(status) == 429) {
-      return RetryAfterOf(status).value_or(Duration(0)) <= kRetryAfterMost;
+      return http::RetryAfterOf(status).value_or(Duration(0)) <= kRetryAfterMost;
     }
     return request.idempotent && (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status));
   }
 
   Duration RetryDelay(const absl::Status& status, int attempt) const {
     const Duration own = BackoffDelay(kRetryBackoff, attempt, random_());
-    return std::max(own, RetryAfterOf(status).value_or(Duration(0)));
+    return std::max(own, http::RetryAfterOf(status).value_or(Duration(0)));
   }
 
   void Report(const Request& request, int code, MonoTime began) const {

@@ -8,7 +8,7 @@
 #include "lib/codec/base64.h"
 #include "lib/codec/json_value.h"
 #include "lib/codec/yaml.h"
-#include "lib/http/url.h"
+#include "lib/http/text/url.h"
 #include "lib/kube/client/config.h"
 #include "lib/kube/client/small_file.h"
 #include "lib/kube/core/object.h"

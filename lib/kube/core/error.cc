@@ -4,8 +4,8 @@
 #include <charconv>
 
 #include "absl/strings/cord.h"
-#include "lib/base/http_status.h"
 #include "lib/codec/json_value.h"
+#include "lib/http/text/http_status.h"
 #include "lib/kube/core/object.h"
 
 namespace cachewarm::kube {
@@ -24,7 +24,7 @@ absl::StatusCode CodeFor(const ApiError& error) {
   if (error.code == 409 && error.reason == "AlreadyExists") {
     return absl::StatusCode::kAlreadyExists;
   }
-  const absl::StatusCode code = CodeOfHttpStatus(error.code);
+  const absl::StatusCode code = http::CodeOfHttpStatus(error.code);
   return code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code;
 }
 
@@ -53,7 +53,7 @@ absl::Status ToStatus(const ApiError& error) {
     status.SetPayload(kReason, absl::Cord(error.reason));
   }
   if (error.retry_after.has_value()) {
-    SetRetryAfter(status, *error.retry_after);
+    http::SetRetryAfter(status, *error.retry_after);
   }
   return status;
 }

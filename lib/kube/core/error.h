@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "lib/base/clock.h"
-#include "lib/base/retry_after.h"
 #include "lib/codec/json_fwd.h"
+#include "lib/http/text/retry_after.h"
 
 namespace cachewarm::kube {
 

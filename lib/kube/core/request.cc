@@ -2,9 +2,9 @@
 #include "lib/kube/core/request.h"
 
 #include "fmt/format.h"
-#include "lib/base/percent.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "lib/http/text/percent.h"
 
 namespace cachewarm::kube {
 namespace {
@@ -18,14 +18,14 @@ std::string CollectionPath(const Resource& resource, const std::string& ns) {
                          ? fmt::format("/api/{}", resource.version)
                          : fmt::format("/apis/{}/{}", resource.group, resource.version);
   if (resource.namespaced && !ns.empty()) {
-    path += "/namespaces/" + PercentEncode(ns);
+    path += "/namespaces/" + http::PercentEncode(ns);
   }
   return path + "/" + std::string(resource.plural);
 }
 
 std::string ObjectPath(const Resource& resource, const ObjectName& name,
                        const std::string& subresource = "") {
-  std::string path = CollectionPath(resource, name.ns) + "/" + PercentEncode(name.name);
+  std::string path = CollectionPath(resource, name.ns) + "/" + http::PercentEncode(name.name);
   return subresource.empty() ? path : path + "/" + subresource;
 }
 
@@ -34,7 +34,7 @@ class Query {
  public:
   Query& Add(std::string_view name, std::string_view value) {
     if (!value.empty()) {
-      text_ += fmt::format("{}{}={}", text_.empty() ? "" : "&", name, PercentEncode(value));
+      text_ += fmt::format("{}{}={}", text_.empty() ? "" : "&", name, http::PercentEncode(value));
     }
     return *this;
   }

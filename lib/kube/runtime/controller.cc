@@ -85,7 +85,8 @@ std::string_view Controller::Settle(const std::string& key,
     queue_.Forget(key);
     queue_.AddAfter(key, options_.terminal_retry);
   } else if (absl::IsResourceExhausted(status)) {
-    queue_.AddAfter(key, std::max(kExhaustedLeast, RetryAfterOf(status).value_or(Duration(0))));
+    queue_.AddAfter(key,
+                    std::max(kExhaustedLeast, http::RetryAfterOf(status).value_or(Duration(0))));
   } else {
     queue_.AddWithBackoff(key);
   }

@@ -9,8 +9,8 @@
 #include "lib/api/cache_warmup.h"
 #include "lib/codec/json_fwd.h"
 
-// Implements the admission policy (manifests/admission.yaml), with the same conditions and the same
-// changes, for API servers without admission policies. tests/admission runs one table of cases
+// Implements the admission policy (admission.yaml of the chart), with the same conditions and the
+// same changes, for API servers without admission policies. tests/admission runs one table of cases
 // against both. Pure.
 namespace cachewarm::webhook {
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "lib/api/gate/release.h"
 #include "lib/codec/json_value.h"
+#include "lib/gate/core/held.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/scheduling/requests.h"
 #include "operator/render/fields.h"
@@ -154,7 +154,7 @@ const PodView* PodWaitingForSharedClaim(PlanContext& context, Duration grace, in
         (pod.node >= 0 && pod.node == job_node)) {
       continue;
     }
-    const std::chrono::duration<double> held(api::gate::HeldSecondsOf(*pod.pod));
+    const std::chrono::duration<double> held(gate::HeldSecondsOf(*pod.pod));
     const WallTime due = pod.pod->meta.created + std::chrono::duration_cast<Duration>(held) + grace;
     if (context.in.now >= due) {
       return &pod;

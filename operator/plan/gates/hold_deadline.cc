@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
+#include "lib/gate/core/held.h"
 
 namespace cachewarm::plan {
 
@@ -19,8 +19,8 @@ constexpr int kStartsLeft = 2;
 // True if the pod counts as held, so that the hold budget of its rollout begins no later than the
 // pod's creation. A pod that was released at once, such as a builder, does not count.
 bool CountsAsHeld(const api::Pod& pod) {
-  return api::gate::IsHeld(pod) ||
-         api::gate::HeldSecondsOf(pod) >= std::chrono::duration<double>(kUnreportedHoldMax).count();
+  return gate::IsHeld(pod) ||
+         gate::HeldSecondsOf(pod) >= std::chrono::duration<double>(kUnreportedHoldMax).count();
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ HoldDeadlines::HoldDeadlines(const std::vector<std::shared_ptr<const api::Pod>>&
 
 WallTime HoldDeadlines::DeadlineOf(const api::Pod& pod) const {
   const WallTime end = EndFor(pod);
-  return std::min(end, api::gate::Deadline(pod, end - pod.meta.created));
+  return std::min(end, gate::Deadline(pod, end - pod.meta.created));
 }
 
 WallTime HoldDeadlines::EndFor(const api::Pod& pod) const {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "lib/gate/client/release.h"
+
 #include <vector>
 
 #include "lib/api/names.h"
 #include "lib/base/status.h"
-#include "lib/kube/client/release_gate.h"
 #include "lib/kube/core/error.h"
 #include "operator/render/gate_release.h"
 #include "tests/contract/kube/backend.h"
@@ -58,7 +59,7 @@ class ReleaseContract : public KubeContract {
     CW_ASSIGN_OR_RETURN(
         const Json patch,
         render::GateReleasePatch({.pod = pod, .reason = "ReleasedWarm", .hosts = rules}));
-    return ReleaseGate(client(), {.pod = pod, .operations = patch, .manager = "test"}, {});
+    return gate::Release(client(), {.pod = pod, .operations = patch, .manager = "test"}, {});
   }
 
   // Another client adds a preference after `snapshot`, as the API allows while the pod is gated.

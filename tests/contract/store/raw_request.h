@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "lib/http/headers.h"
+#include "lib/http/text/headers.h"
 
 namespace cachewarm::bundle {
 

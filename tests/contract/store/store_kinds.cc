@@ -9,19 +9,19 @@
 #include "lib/base/status.h"
 #include "lib/bundle/store/layout/layout_store.h"
 #include "lib/bundle/store/limited/limited_store.h"
-#include "lib/bundle/store/mem/mem_store.h"
 #include "lib/bundle/store/metered/metered_store.h"
 #include "lib/bundle/store/mirrors/mirrored_store.h"
 #include "lib/bundle/store/open.h"
 #include "lib/bundle/store/registry/registry_store.h"
 #include "lib/bundle/store/retry/retry_store.h"
 #include "lib/http/client.h"
+#include "tests/fakes/memory_store.h"
 
 namespace cachewarm::bundle {
 namespace {
 
 StoreUnderTest MakeMem() {
-  return {.store = std::make_unique<MemStore>()};
+  return {.store = std::make_unique<MemoryStore>()};
 }
 
 StoreUnderTest MakeLayout() {
@@ -90,8 +90,8 @@ std::unique_ptr<Store> Limited(std::unique_ptr<Store> inner) {
 // Adds an empty mirror and a mirror that is always down.
 std::unique_ptr<Store> Mirrored(std::unique_ptr<Store> inner) {
   std::vector<std::unique_ptr<Store>> mirrors;
-  mirrors.push_back(std::make_unique<MemStore>());
-  auto down = std::make_unique<MemStore>();
+  mirrors.push_back(std::make_unique<MemoryStore>());
+  auto down = std::make_unique<MemoryStore>();
   down->SetFault([](std::string_view) { return absl::UnavailableError("down"); });
   mirrors.push_back(std::move(down));
   return std::make_unique<MirroredStore>(std::move(inner), std::move(mirrors), SystemClock(),
@@ -116,7 +116,7 @@ std::unique_ptr<Store> AllAround(std::unique_ptr<Store> inner) {
 
 // Fails every second retryable call of each thread.
 StoreUnderTest MakeFlaky() {
-  auto flaky = std::make_unique<MemStore>();
+  auto flaky = std::make_unique<MemoryStore>();
   flaky->SetFault([](std::string_view call) {
     thread_local bool is_away = false;
     if (call == "Write" || call == "Commit" || call == "Ping") {

@@ -14,11 +14,11 @@
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
 #include "lib/bundle/referrers/artifact.h"
-#include "lib/bundle/store/mem/mem_store.h"
 #include "lib/bundle/transfer.h"
 #include "lib/http/client.h"
 #include "tests/contract/store/registry_process.h"
 #include "tests/contract/store/store_kinds.h"
+#include "tests/fakes/memory_store.h"
 #include "tests/unit/lib/bundle/trees.h"
 
 namespace cachewarm::bundle {
@@ -368,7 +368,7 @@ TEST_P(StoreContract, BundleRoundTrips) {
 }
 
 TEST_P(StoreContract, CopyTransfersOnlyMissingBlobs) {
-  MemStore source;
+  MemoryStore source;
   const RepositoryRef from{source, "elsewhere"};
   const RepositoryRef to{store(), kRepository};
   const auto published = Publish(from, FilesOf(SampleTree()), SampleFacts(), {}, {});

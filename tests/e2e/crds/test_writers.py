@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests RBAC and the policies of manifests/write-policy.yaml with real tokens of the real
+"""Tests RBAC and the policies of write-policy.yaml of the chart with real tokens of the real
 service accounts."""
 
 import json

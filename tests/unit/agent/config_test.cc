@@ -137,15 +137,15 @@ TEST(Config, DriverRootsAreAbsolutePaths) {
 }
 
 TEST(Config, AcceptsShippedConfiguration) {
-  std::ifstream in(fakes::SourceDir() + "/manifests/config.yaml");
+  std::ifstream in(fakes::SourceDir() + "/manifests/install.yaml");
   std::string text((std::istreambuf_iterator<char>(in)), {});
   const size_t begin = text.find("config.yaml: |\n");
   ASSERT_NE(begin, std::string::npos);
   std::string file;
   std::string line;
   std::istringstream lines(text.substr(begin + 15));
-  while (std::getline(lines, line)) {
-    file += line.substr(std::min<size_t>(4, line.size())) + "\n";
+  while (std::getline(lines, line) && line.starts_with("    ")) {
+    file += line.substr(4) + "\n";
   }
   const auto parsed = Parse({.arguments = {"--config=/c.yaml"}, .files = {{"/c.yaml", file}}});
   EXPECT_TRUE(parsed.ok()) << parsed.status();

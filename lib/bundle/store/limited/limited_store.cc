@@ -51,66 +51,30 @@ LimitedStore::LimitedStore(std::unique_ptr<Store> inner, StoreLimits limits)
       reading_(limits.connections),
       writing_(limits.connections) {}
 
-absl::StatusOr<bool> LimitedStore::HasBlob(const std::string& repository, const Digest& digest,
-                                           std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, reading_.Acquire(stop));
-  return inner().HasBlob(repository, digest, stop);
+absl::Status LimitedStore::Call(StoreOperation operation, const std::stop_token& stop,
+                                Attempt attempt) {
+  if (operation == StoreOperation::kPing) {
+    return attempt().status();
+  }
+  Semaphore& calls = IsWrite(operation) ? writing_ : reading_;
+  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, calls.Acquire(stop));
+  return attempt().status();
 }
 
 absl::Status LimitedStore::ReadBlob(const std::string& repository, const BlobRange& range,
                                     Sink& sink, std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, reading_.Acquire(stop));
   if (downloads_ == nullptr) {
-    return inner().ReadBlob(repository, range, sink, stop);
+    return ForwardingStore::ReadBlob(repository, range, sink, stop);
   }
   ThrottledSink throttled(sink, *downloads_, stop);
-  return inner().ReadBlob(repository, range, throttled, stop);
+  return ForwardingStore::ReadBlob(repository, range, throttled, stop);
 }
 
 absl::StatusOr<std::unique_ptr<BlobUpload>> LimitedStore::StartBlob(const std::string& repository,
                                                                     std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, writing_.Acquire(stop));
-  CW_ASSIGN_OR_RETURN(std::unique_ptr<BlobUpload> upload, inner().StartBlob(repository, stop));
+  CW_ASSIGN_OR_RETURN(std::unique_ptr<BlobUpload> upload,
+                      ForwardingStore::StartBlob(repository, stop));
   return std::make_unique<Upload>(std::move(upload), writing_, stop);
-}
-
-absl::StatusOr<bool> LimitedStore::MountBlob(const std::string& from, const std::string& repository,
-                                             const Digest& digest, std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, writing_.Acquire(stop));
-  return inner().MountBlob(from, repository, digest, stop);
-}
-
-absl::StatusOr<std::string> LimitedStore::ReadManifest(const std::string& repository,
-                                                       const Digest& digest, std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, reading_.Acquire(stop));
-  return inner().ReadManifest(repository, digest, stop);
-}
-
-absl::StatusOr<Digest> LimitedStore::ResolveTag(const std::string& repository,
-                                                const std::string& tag, std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, reading_.Acquire(stop));
-  return inner().ResolveTag(repository, tag, stop);
-}
-
-absl::StatusOr<Digest> LimitedStore::WriteManifest(const std::string& repository,
-                                                   const std::string& bytes, const std::string& tag,
-                                                   std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, writing_.Acquire(stop));
-  return inner().WriteManifest(repository, bytes, tag, stop);
-}
-
-absl::StatusOr<std::vector<Descriptor>> LimitedStore::Referrers(const std::string& repository,
-                                                                const Digest& subject,
-                                                                const std::string& artifact_type,
-                                                                std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, reading_.Acquire(stop));
-  return inner().Referrers(repository, subject, artifact_type, stop);
-}
-
-absl::StatusOr<Digest> LimitedStore::WriteReferrer(const std::string& repository,
-                                                   const std::string& bytes, std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, writing_.Acquire(stop));
-  return inner().WriteReferrer(repository, bytes, stop);
 }
 
 }  // namespace cachewarm::bundle

@@ -62,37 +62,35 @@ class MeteredStore::Upload : public BlobUpload {
  private:
   const std::unique_ptr<BlobUpload> upload_;
   const MeteredStore& store_;
-  StoreCall call_{.operation = "write_blob", .code = absl::StatusCode::kCancelled};
+  StoreCall call_{.operation = NameOf(StoreOperation::kStartBlob),
+                  .code = absl::StatusCode::kCancelled};
 };
 
 MeteredStore::MeteredStore(std::unique_ptr<Store> inner, const Clock& clock, OnStoreCall on_call)
     : ForwardingStore(std::move(inner)), clock_(clock), on_call_(std::move(on_call)) {}
 
-template <typename Call>
-auto MeteredStore::Meter(std::string_view operation, Call run) {
-  StoreCall call{.operation = operation};
+absl::Status MeteredStore::Call(StoreOperation operation, const std::stop_token& /*stop*/,
+                                Attempt attempt) {
   const MonoTime begin = clock_.Monotonic();
-  auto result = run(call);
-  call.time = std::max(Duration(0), clock_.Monotonic() - begin - call.time);
-  call.code = StatusOf(result).code();
-  on_call_(call);
-  return result;
-}
-
-absl::StatusOr<bool> MeteredStore::HasBlob(const std::string& repository, const Digest& digest,
-                                           std::stop_token stop) {
-  return Meter("has_blob", [&](StoreCall&) { return inner().HasBlob(repository, digest, stop); });
+  const absl::StatusOr<int64_t> manifest_bytes = attempt();
+  on_call_({.operation = NameOf(operation),
+            .code = manifest_bytes.status().code(),
+            .bytes = manifest_bytes.value_or(0),
+            .time = clock_.Monotonic() - begin});
+  return manifest_bytes.status();
 }
 
 absl::Status MeteredStore::ReadBlob(const std::string& repository, const BlobRange& range,
                                     Sink& sink, std::stop_token stop) {
-  return Meter("read_blob", [&](StoreCall& call) {
-    TimedSink timed(sink, clock_);
-    absl::Status read = inner().ReadBlob(repository, range, timed, stop);
-    call.bytes = timed.bytes();
-    call.time = timed.time();
-    return read;
-  });
+  const MonoTime begin = clock_.Monotonic();
+  TimedSink timed(sink, clock_);
+  absl::Status read = inner().ReadBlob(repository, range, timed, std::move(stop));
+  const Duration time = clock_.Monotonic() - begin - timed.time();
+  on_call_({.operation = NameOf(StoreOperation::kReadBlob),
+            .code = read.code(),
+            .bytes = timed.bytes(),
+            .time = std::max(Duration(0), time)});
+  return read;
 }
 
 absl::StatusOr<std::unique_ptr<BlobUpload>> MeteredStore::StartBlob(const std::string& repository,
@@ -101,63 +99,12 @@ absl::StatusOr<std::unique_ptr<BlobUpload>> MeteredStore::StartBlob(const std::s
   auto upload = inner().StartBlob(repository, std::move(stop));
   const Duration time = clock_.Monotonic() - begin;
   if (!upload.ok()) {
-    on_call_({.operation = "write_blob", .code = upload.status().code(), .time = time});
+    on_call_({.operation = NameOf(StoreOperation::kStartBlob),
+              .code = upload.status().code(),
+              .time = time});
     return upload.status();
   }
   return std::make_unique<Upload>(*std::move(upload), *this, time);
-}
-
-absl::StatusOr<bool> MeteredStore::MountBlob(const std::string& from, const std::string& repository,
-                                             const Digest& digest, std::stop_token stop) {
-  return Meter("mount_blob",
-               [&](StoreCall&) { return inner().MountBlob(from, repository, digest, stop); });
-}
-
-absl::StatusOr<std::string> MeteredStore::ReadManifest(const std::string& repository,
-                                                       const Digest& digest, std::stop_token stop) {
-  return Meter("read_manifest", [&](StoreCall& call) {
-    auto text = inner().ReadManifest(repository, digest, stop);
-    call.bytes = text.ok() ? static_cast<int64_t>(text->size()) : 0;
-    return text;
-  });
-}
-
-absl::StatusOr<Digest> MeteredStore::ResolveTag(const std::string& repository,
-                                                const std::string& tag, std::stop_token stop) {
-  return Meter("resolve_tag",
-               [&](StoreCall&) { return inner().ResolveTag(repository, tag, stop); });
-}
-
-absl::StatusOr<Digest> MeteredStore::WriteManifest(const std::string& repository,
-                                                   const std::string& bytes, const std::string& tag,
-                                                   std::stop_token stop) {
-  return Meter("write_manifest", [&](StoreCall& call) {
-    auto digest = inner().WriteManifest(repository, bytes, tag, stop);
-    call.bytes = digest.ok() ? static_cast<int64_t>(bytes.size()) : 0;
-    return digest;
-  });
-}
-
-absl::StatusOr<std::vector<Descriptor>> MeteredStore::Referrers(const std::string& repository,
-                                                                const Digest& subject,
-                                                                const std::string& artifact_type,
-                                                                std::stop_token stop) {
-  return Meter("referrers", [&](StoreCall&) {
-    return inner().Referrers(repository, subject, artifact_type, stop);
-  });
-}
-
-absl::StatusOr<Digest> MeteredStore::WriteReferrer(const std::string& repository,
-                                                   const std::string& bytes, std::stop_token stop) {
-  return Meter("write_referrer", [&](StoreCall& call) {
-    auto digest = inner().WriteReferrer(repository, bytes, stop);
-    call.bytes = digest.ok() ? static_cast<int64_t>(bytes.size()) : 0;
-    return digest;
-  });
-}
-
-absl::Status MeteredStore::Ping(std::stop_token stop) {
-  return Meter("ping", [&](StoreCall&) { return inner().Ping(stop); });
 }
 
 }  // namespace cachewarm::bundle

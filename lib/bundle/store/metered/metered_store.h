@@ -7,7 +7,6 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
@@ -17,9 +16,7 @@ namespace cachewarm::bundle {
 
 // Describes one finished call of a store.
 struct StoreCall {
-  // Name of the operation: has_blob, read_blob, write_blob, mount_blob, read_manifest, resolve_tag,
-  // write_manifest, referrers, write_referrer, ping.
-  std::string_view operation;
+  std::string_view operation;  // from NameOf()
   // Result of the call; also kCancelled if an upload was destroyed without Commit().
   absl::StatusCode code = absl::StatusCode::kOk;
   // Number of bytes of blobs and manifests that were read or written, including those that a failed
@@ -41,36 +38,17 @@ class MeteredStore : public ForwardingStore {
   // `clock` must outlive this object.
   MeteredStore(std::unique_ptr<Store> inner, const Clock& clock, OnStoreCall on_call);
 
-  absl::StatusOr<bool> HasBlob(const std::string& repository, const Digest& digest,
-                               std::stop_token stop) override;
   absl::Status ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
                         std::stop_token stop) override;
   absl::StatusOr<std::unique_ptr<BlobUpload>> StartBlob(const std::string& repository,
                                                         std::stop_token stop) override;
-  absl::StatusOr<bool> MountBlob(const std::string& from, const std::string& repository,
-                                 const Digest& digest, std::stop_token stop) override;
-  absl::StatusOr<std::string> ReadManifest(const std::string& repository, const Digest& digest,
-                                           std::stop_token stop) override;
-  absl::StatusOr<Digest> ResolveTag(const std::string& repository, const std::string& tag,
-                                    std::stop_token stop) override;
-  absl::StatusOr<Digest> WriteManifest(const std::string& repository, const std::string& bytes,
-                                       const std::string& tag, std::stop_token stop) override;
-  absl::StatusOr<std::vector<Descriptor>> Referrers(const std::string& repository,
-                                                    const Digest& subject,
-                                                    const std::string& artifact_type,
-                                                    std::stop_token stop) override;
-  absl::StatusOr<Digest> WriteReferrer(const std::string& repository, const std::string& bytes,
-                                       std::stop_token stop) override;
-  absl::Status Ping(std::stop_token stop) override;
 
  private:
   class Upload;
   class TimedSink;
 
-  // Calls `run` and reports the call. `run` may set StoreCall::bytes, and must set StoreCall::time
-  // to the time that it spent in a sink: this time does not count.
-  template <typename Call>
-  auto Meter(std::string_view operation, Call run);
+  absl::Status Call(StoreOperation operation, const std::stop_token& stop,
+                    Attempt attempt) override;
 
   const Clock& clock_;
   const OnStoreCall on_call_;

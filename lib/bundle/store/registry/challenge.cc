@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "fmt/format.h"
-#include "lib/base/percent.h"
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/codec/reader.h"
-#include "lib/http/url.h"
+#include "lib/http/text/percent.h"
+#include "lib/http/text/url.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -90,7 +90,7 @@ absl::StatusOr<std::string> TokenUrl(const Challenge& challenge, std::string_vie
   std::string text = url.ToString();
   char separator = text.find('?') == std::string::npos ? '?' : '&';
   const auto add = [&](std::string_view name, std::string_view value) {
-    text += fmt::format("{}{}={}", separator, name, PercentEncode(value));
+    text += fmt::format("{}{}={}", separator, name, http::PercentEncode(value));
     separator = '&';
   };
   if (const auto service = challenge.parameters.find("service");

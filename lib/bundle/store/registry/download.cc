@@ -7,7 +7,7 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
-#include "lib/http/url.h"
+#include "lib/http/text/url.h"
 
 namespace cachewarm::bundle {
 namespace {

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "lib/base/percent.h"
 #include "lib/base/status.h"
 #include "lib/bundle/referrers/listing.h"
 #include "lib/bundle/store/layout/index.h"
-#include "lib/http/url.h"
+#include "lib/http/text/percent.h"
+#include "lib/http/text/url.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -119,7 +119,7 @@ absl::StatusOr<std::vector<Descriptor>> ReferrerList::Read(const Digest& subject
                                                            const std::string& artifact_type,
                                                            std::stop_token stop) {
   const std::string url =
-      fmt::format("{}?artifactType={}", ApiUrl(subject), PercentEncode(artifact_type));
+      fmt::format("{}?artifactType={}", ApiUrl(subject), http::PercentEncode(artifact_type));
   CW_ASSIGN_OR_RETURN(std::optional<http::Response> answer, GetIndex(url, stop));
   if (answer.has_value()) {
     return ReadPages(*std::move(answer), artifact_type, std::move(stop));

@@ -5,10 +5,10 @@
 
 #include "fmt/format.h"
 #include "lib/base/backoff.h"
-#include "lib/base/percent.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/registry/download.h"
 #include "lib/bundle/store/registry/upload.h"
+#include "lib/http/text/percent.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -80,8 +80,9 @@ absl::StatusOr<bool> RegistryStore::MountBlob(const std::string& from,
                                               std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const Address source, AddressOf(from));
   CW_ASSIGN_OR_RETURN(const Address target, AddressOf(repository));
-  const std::string url = fmt::format("{}/blobs/uploads/?mount={}&from={}", target.url,
-                                      PercentEncode(digest.ToString()), PercentEncode(source.name));
+  const std::string url =
+      fmt::format("{}/blobs/uploads/?mount={}&from={}", target.url,
+                  http::PercentEncode(digest.ToString()), http::PercentEncode(source.name));
   // The token must cover both repositories.
   CW_ASSIGN_OR_RETURN(const http::Response response,
                       session_.Send({.method = http::Method::kPost, .url = url},

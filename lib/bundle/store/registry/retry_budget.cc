@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "lib/base/backoff.h"
-#include "lib/base/retry_after.h"
+#include "lib/http/text/retry_after.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -25,7 +25,7 @@ absl::Status RetryBudget::WaitBeforeRetry(const absl::Status& why, std::stop_tok
   if (++failures_ >= tries_) {
     return why;
   }
-  const Duration asked = Spread(RetryAfterOf(why).value_or(Duration{0}), random_());
+  const Duration asked = Spread(http::RetryAfterOf(why).value_or(Duration{0}), random_());
   const Duration own = BackoffDelay({}, failures_ - 1, random_());
   return SleepFor(clock_, std::max(asked, own), stop)
              ? absl::OkStatus()

@@ -6,14 +6,13 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "lib/base/retry_after.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/registry/auth_file.h"
 #include "lib/bundle/utf8.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
-#include "lib/http/retry_after.h"
-#include "lib/http/url.h"
+#include "lib/http/text/retry_after.h"
+#include "lib/http/text/url.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -98,7 +97,7 @@ absl::Status RegistryStatus(const http::Response& response, std::string_view wha
                                     : fmt::format("{}: HTTP {}: {}", what, response.status, words));
   const auto wait = http::RetryAfter(response.headers);
   if (busy || (response.status == kServiceUnavailable && wait.has_value())) {
-    SetRetryAfter(result, wait.value_or(Duration{0}));
+    http::SetRetryAfter(result, wait.value_or(Duration{0}));
   }
   return result;
 }
@@ -133,7 +132,7 @@ absl::StatusOr<http::Response> Session::Send(http::Request request, const std::s
     // Retry-After shows the overload.
     const absl::Status status =
         response.ok() ? RegistryStatus(*response, request.url) : response.status();
-    if (!RetryAfterOf(status).has_value()) {
+    if (!http::RetryAfterOf(status).has_value()) {
       return response;
     }
     const absl::Status waited = budget.WaitBeforeRetry(status, stop);

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "lib/base/percent.h"
 #include "lib/base/status.h"
-#include "lib/http/url.h"
+#include "lib/http/text/percent.h"
+#include "lib/http/text/url.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -170,11 +170,11 @@ absl::Status RegistryUpload::Close(const Digest& digest) {
 
 absl::Status RegistryUpload::Put(const Digest& digest) {
   const char separator = location_.find('?') == std::string::npos ? '?' : '&';
-  http::Request request{
-      .method = Method::kPut,
-      .url = fmt::format("{}{}digest={}", location_, separator, PercentEncode(digest.ToString())),
-      .headers = {{"Content-Type", kBytes}},
-      .body = std::move(chunk_)};
+  http::Request request{.method = Method::kPut,
+                        .url = fmt::format("{}{}digest={}", location_, separator,
+                                           http::PercentEncode(digest.ToString())),
+                        .headers = {{"Content-Type", kBytes}},
+                        .body = std::move(chunk_)};
   if (sent_bytes_ > 0 && !request.body.empty()) {
     const auto size = static_cast<int64_t>(request.body.size());
     request.headers.Set("Content-Range", fmt::format("{}-{}", sent_bytes_, sent_bytes_ + size - 1));

@@ -30,22 +30,18 @@ bool RetryStore::Pause(int failures, const std::stop_token& stop) const {
   return SleepFor(clock_, BackoffDelay(options_.backoff, failures - 1, random_()), stop);
 }
 
-template <typename Call>
-auto RetryStore::Retry(const std::stop_token& stop, Call call) {
+absl::Status RetryStore::Call(StoreOperation operation, const std::stop_token& stop,
+                              Attempt attempt) {
+  const int tries = operation == StoreOperation::kPing ? 1 : options_.tries;
   for (int failures = 1;; ++failures) {
-    auto result = call();
-    if (!IsTransient(StatusOf(result)) || failures >= options_.tries) {
-      return result;
+    absl::Status status = attempt().status();
+    if (!IsTransient(status) || failures >= tries) {
+      return status;
     }
     if (!Pause(failures, stop)) {
-      return decltype(result)(Stopped());
+      return Stopped();
     }
   }
-}
-
-absl::StatusOr<bool> RetryStore::HasBlob(const std::string& repository, const Digest& digest,
-                                         std::stop_token stop) {
-  return Retry(stop, [&] { return inner().HasBlob(repository, digest, stop); });
 }
 
 absl::Status RetryStore::ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
@@ -68,44 +64,6 @@ absl::Status RetryStore::ReadBlob(const std::string& repository, const BlobRange
       return Stopped();
     }
   }
-}
-
-absl::StatusOr<std::unique_ptr<BlobUpload>> RetryStore::StartBlob(const std::string& repository,
-                                                                  std::stop_token stop) {
-  return Retry(stop, [&] { return inner().StartBlob(repository, stop); });
-}
-
-absl::StatusOr<bool> RetryStore::MountBlob(const std::string& from, const std::string& repository,
-                                           const Digest& digest, std::stop_token stop) {
-  return Retry(stop, [&] { return inner().MountBlob(from, repository, digest, stop); });
-}
-
-absl::StatusOr<std::string> RetryStore::ReadManifest(const std::string& repository,
-                                                     const Digest& digest, std::stop_token stop) {
-  return Retry(stop, [&] { return inner().ReadManifest(repository, digest, stop); });
-}
-
-absl::StatusOr<Digest> RetryStore::ResolveTag(const std::string& repository, const std::string& tag,
-                                              std::stop_token stop) {
-  return Retry(stop, [&] { return inner().ResolveTag(repository, tag, stop); });
-}
-
-absl::StatusOr<Digest> RetryStore::WriteManifest(const std::string& repository,
-                                                 const std::string& bytes, const std::string& tag,
-                                                 std::stop_token stop) {
-  return Retry(stop, [&] { return inner().WriteManifest(repository, bytes, tag, stop); });
-}
-
-absl::StatusOr<std::vector<Descriptor>> RetryStore::Referrers(const std::string& repository,
-                                                              const Digest& subject,
-                                                              const std::string& artifact_type,
-                                                              std::stop_token stop) {
-  return Retry(stop, [&] { return inner().Referrers(repository, subject, artifact_type, stop); });
-}
-
-absl::StatusOr<Digest> RetryStore::WriteReferrer(const std::string& repository,
-                                                 const std::string& bytes, std::stop_token stop) {
-  return Retry(stop, [&] { return inner().WriteReferrer(repository, bytes, stop); });
 }
 
 }  // namespace cachewarm::bundle

@@ -4,7 +4,6 @@
 #include <memory>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lib/base/backoff.h"
@@ -34,30 +33,12 @@ class RetryStore : public ForwardingStore {
   RetryStore(std::unique_ptr<Store> inner, const Clock& clock, Random random,
              RetryOptions options = {});
 
-  absl::StatusOr<bool> HasBlob(const std::string& repository, const Digest& digest,
-                               std::stop_token stop) override;
   absl::Status ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
                         std::stop_token stop) override;
-  absl::StatusOr<std::unique_ptr<BlobUpload>> StartBlob(const std::string& repository,
-                                                        std::stop_token stop) override;
-  absl::StatusOr<bool> MountBlob(const std::string& from, const std::string& repository,
-                                 const Digest& digest, std::stop_token stop) override;
-  absl::StatusOr<std::string> ReadManifest(const std::string& repository, const Digest& digest,
-                                           std::stop_token stop) override;
-  absl::StatusOr<Digest> ResolveTag(const std::string& repository, const std::string& tag,
-                                    std::stop_token stop) override;
-  absl::StatusOr<Digest> WriteManifest(const std::string& repository, const std::string& bytes,
-                                       const std::string& tag, std::stop_token stop) override;
-  absl::StatusOr<std::vector<Descriptor>> Referrers(const std::string& repository,
-                                                    const Digest& subject,
-                                                    const std::string& artifact_type,
-                                                    std::stop_token stop) override;
-  absl::StatusOr<Digest> WriteReferrer(const std::string& repository, const std::string& bytes,
-                                       std::stop_token stop) override;
 
  private:
-  template <typename Call>
-  auto Retry(const std::stop_token& stop, Call call);
+  absl::Status Call(StoreOperation operation, const std::stop_token& stop,
+                    Attempt attempt) override;
   // Waits for the backoff after `failures` failures. False if `stop` was requested.
   bool Pause(int failures, const std::stop_token& stop) const;
 

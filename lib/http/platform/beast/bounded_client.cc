@@ -17,7 +17,7 @@
 #include "lib/http/platform/beast/connection.h"
 #include "lib/http/platform/beast/response_parser.h"
 #include "lib/http/request_head.h"
-#include "lib/http/url.h"
+#include "lib/http/text/url.h"
 
 namespace cachewarm::http {
 namespace {

@@ -16,7 +16,7 @@
 #include "lib/http/platform/cpprest/body_buffer.h"
 #include "lib/http/platform/cpprest/exchange.h"
 #include "lib/http/platform/openssl/tls_context.h"
-#include "lib/http/url.h"
+#include "lib/http/text/url.h"
 
 namespace cachewarm::http {
 namespace {

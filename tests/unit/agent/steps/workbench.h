@@ -12,13 +12,13 @@
 #include "agent/steps/capturing/publish.h"
 #include "agent/steps/context.h"
 #include "agent/steps/fetching/fetch.h"
-#include "lib/bundle/store/mem/mem_store.h"
 #include "lib/fingerprint/key.h"
 #include "lib/fs/tree.h"
 #include "lib/metrics/metrics.h"
 #include "tests/fakes/cache_files.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/memory_log.h"
+#include "tests/fakes/memory_store.h"
 #include "tests/unit/agent/fake_watcher.h"
 #include "tests/unit/agent/scratch.h"
 
@@ -108,7 +108,7 @@ class Workbench {
 
   Root root_;
   fakes::FakeClock clock_;
-  bundle::MemStore store_;
+  bundle::MemoryStore store_;
   FakeWatcher watcher_;
   fakes::MemoryLog log_;
   fingerprint::NodeFacts node_;

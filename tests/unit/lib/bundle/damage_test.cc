@@ -11,8 +11,8 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "lib/bundle/store/layout/layout_store.h"
-#include "lib/bundle/store/mem/mem_store.h"
 #include "lib/bundle/transfer.h"
+#include "tests/fakes/memory_store.h"
 #include "tests/unit/lib/bundle/trees.h"
 
 namespace cachewarm::bundle {
@@ -113,7 +113,7 @@ class InMemory : public Stored {
   }
 
  private:
-  MemStore store_;
+  MemoryStore store_;
 };
 
 class InALayout : public Stored {

@@ -407,7 +407,7 @@ TEST_F(HeldPodsTest, PodWithImmutableAffinityIsReleasedAtDeadline) {
   });
   const auto pod = cluster.pod_views.Get({"default", "a"});
   ASSERT_NE(pod, nullptr);
-  kube::SlowNamespaceLimiter turns(clock, {.at_once = 1, .limit = Duration(3'000)});
+  gate::SlowNamespaceLimiter turns(clock, {.at_once = 1, .limit = Duration(3'000)});
   EXPECT_FALSE(apply::ReleaseGate(client(), turns,
                                   {.pod = pod, .reason = "ReleasedWarm", .excluded = {"n9"}}, {})
                    .ok());

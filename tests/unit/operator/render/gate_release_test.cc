@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "lib/api/gate/release.h"
 #include "lib/api/kubernetes.h"
 #include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "lib/gate/core/patch.h"
 #include "operator/render/affinity.h"
 
 namespace cachewarm::render {
@@ -127,7 +127,7 @@ TEST(GateRelease, TestsAffinityBeforeReplacingIt) {
       {"op", "test"}, {"path", "/spec/affinity"}, {"value", {{"podAffinity", {{"x", 1}}}}}};
   EXPECT_EQ(patch[patch.size() - 2], test);
   EXPECT_EQ(patch.back()["op"], "add");
-  const Json bare = api::gate::WithoutAnnotations(patch);
+  const Json bare = gate::WithoutAnnotations(patch);
   EXPECT_EQ(bare.size(), patch.size() - 2);
   EXPECT_EQ(bare[bare.size() - 2], test) << "tested with the release, not with its annotations";
 }

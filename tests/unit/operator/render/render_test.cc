@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "lib/api/gate/release.h"
 #include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "lib/gate/core/held.h"
 #include "operator/render/applied.h"
 #include "operator/render/dry_run_pod.h"
 #include "operator/render/fields.h"

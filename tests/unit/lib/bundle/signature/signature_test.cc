@@ -12,7 +12,7 @@
 #include "lib/base/status.h"
 #include "lib/bundle/referrers/artifact.h"
 #include "lib/bundle/signature/envelope.h"
-#include "lib/bundle/store/mem/mem_store.h"
+#include "tests/fakes/memory_store.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/unit/lib/bundle/signature/sample_keys.h"
 #include "tests/unit/lib/bundle/trees.h"
@@ -58,7 +58,7 @@ class SignatureTest : public ::testing::Test {
     return *WriteSigstoreBundle(envelope);
   }
 
-  MemStore store_;
+  MemoryStore store_;
   const RepositoryRef place_{store_, kRepository};
   const PrivateKey signer_ = *PrivateKey::Parse(kSigner);
   const PrivateKey other_key_ = *PrivateKey::Parse(kOtherSigner);
@@ -162,7 +162,7 @@ TEST_F(SignatureTest, CopiesSignaturesWithTheBundle) {
   ASSERT_TRUE(*Sign(place_, digest, signer_, {}));
   ASSERT_TRUE(*Sign(place_, digest, other_key_, {}));
   Attach(digest, "not json", "text/plain");
-  MemStore other;
+  MemoryStore other;
   const RepositoryRef there{other, "elsewhere"};
   EXPECT_EQ(*CopySignatures(place_, there, digest, {}), 2);
   EXPECT_EQ(*CopySignatures(place_, there, digest, {}), 0);

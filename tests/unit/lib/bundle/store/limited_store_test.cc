@@ -11,8 +11,8 @@
 
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
-#include "lib/bundle/store/mem/mem_store.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/fakes/memory_store.h"
 #include "tests/unit/lib/bundle/store/registry_fixture.h"
 #include "tests/unit/lib/bundle/trees.h"
 
@@ -137,7 +137,7 @@ TEST(Semaphore, ZeroMeansUnlimited) {
 
 TEST(LimitedStore, LimitsReadRate) {
   const ImpatientClock clock;
-  LimitedStore store(std::make_unique<MemStore>(),
+  LimitedStore store(std::make_unique<MemoryStore>(),
                      {.downloads = std::make_shared<Bandwidth>(1'000'000, clock)});
   const std::string bytes = Noise(3'250'000, 1);
   const auto blob = WriteSmallBlob(store, "team/llama", bytes, {});
@@ -149,7 +149,7 @@ TEST(LimitedStore, LimitsReadRate) {
 }
 
 TEST(LimitedStore, CopyWithinOneStoreDoesNotDeadlock) {
-  LimitedStore store(std::make_unique<MemStore>(), {.connections = 1});
+  LimitedStore store(std::make_unique<MemoryStore>(), {.connections = 1});
   const std::string bytes = Noise(1'000'000, 2);
   const auto blob = WriteSmallBlob(store, "team/one", bytes, {});
   ASSERT_TRUE(blob.ok()) << blob.status();
@@ -162,7 +162,7 @@ TEST(LimitedStore, CopyWithinOneStoreDoesNotDeadlock) {
 }
 
 TEST(LimitedStore, LimitsConcurrentCalls) {
-  auto mem = std::make_unique<MemStore>();
+  auto mem = std::make_unique<MemoryStore>();
   std::atomic<int> inside = 0;
   std::atomic<bool> too_many = false;
   class Slow : public Sink {

@@ -9,8 +9,8 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
-#include "lib/bundle/store/mem/mem_store.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/fakes/memory_store.h"
 #include "tests/unit/lib/bundle/trees.h"
 
 namespace cachewarm::bundle {
@@ -21,7 +21,7 @@ constexpr char kRepository[] = "team/llama";
 class MeteredStoreTest : public ::testing::Test {
  protected:
   MeteredStoreTest() {
-    auto inner = std::make_unique<MemStore>();
+    auto inner = std::make_unique<MemoryStore>();
     inner_ = inner.get();
     // Every call takes a second.
     inner_->SetFault([this](std::string_view) {
@@ -38,7 +38,7 @@ class MeteredStoreTest : public ::testing::Test {
 
   fakes::FakeClock clock_;
   absl::Status fault_;
-  MemStore* inner_ = nullptr;
+  MemoryStore* inner_ = nullptr;
   std::vector<std::string> calls_;
   std::unique_ptr<MeteredStore> store_;
 };

@@ -11,8 +11,8 @@
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
 #include "lib/bundle/referrers/artifact.h"
-#include "lib/bundle/store/mem/mem_store.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/fakes/memory_store.h"
 #include "tests/unit/lib/bundle/trees.h"
 
 namespace cachewarm::bundle {
@@ -21,17 +21,17 @@ namespace {
 constexpr char kRepository[] = "team/llama";
 
 // A store in memory that counts its calls and may break off a read.
-class CountedStore : public MemStore {
+class CountedStore : public MemoryStore {
  public:
   absl::Status ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
                         std::stop_token stop) override {
     reads.push_back(range);
     if (breaks_after < 0) {
-      return MemStore::ReadBlob(repository, range, sink, stop);
+      return MemoryStore::ReadBlob(repository, range, sink, stop);
     }
     BlobRange part = range;
     part.bytes = std::min(part.bytes, breaks_after);
-    CW_RETURN_IF_ERROR(MemStore::ReadBlob(repository, part, sink, stop));
+    CW_RETURN_IF_ERROR(MemoryStore::ReadBlob(repository, part, sink, stop));
     return absl::UnavailableError("connection reset");
   }
   std::vector<BlobRange> reads;

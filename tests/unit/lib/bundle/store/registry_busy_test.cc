@@ -6,9 +6,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lib/base/retry_after.h"
 #include "lib/base/status.h"
 #include "lib/bundle/utf8.h"
+#include "lib/http/text/retry_after.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/unit/lib/bundle/store/registry_fixture.h"
 #include "tests/unit/lib/bundle/trees.h"
@@ -131,7 +131,7 @@ TEST(RetryBudget, SpreadsWaitsByAQuarter) {
   const Random last = [] { return 1.0; };
   RetryBudget budget(clock, last, 3);
   absl::Status busy = absl::UnavailableError("busy");
-  SetRetryAfter(busy, std::chrono::hours(1));
+  http::SetRetryAfter(busy, std::chrono::hours(1));
   EXPECT_TRUE(budget.WaitBeforeRetry(busy, {}).ok());
   EXPECT_THAT(clock.slept(), ElementsAre(std::chrono::seconds(75)));
 }
@@ -153,7 +153,7 @@ TEST(RetryBudget, StopEndsTheWait) {
   const Random none = [] { return 0.0; };
   RetryBudget budget(clock, none, 4);
   absl::Status busy = absl::UnavailableError("busy");
-  SetRetryAfter(busy, std::chrono::seconds(60));
+  http::SetRetryAfter(busy, std::chrono::seconds(60));
   std::stop_source stop;
   absl::Status waited;
   {

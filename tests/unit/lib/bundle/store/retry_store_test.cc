@@ -10,8 +10,8 @@
 
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
-#include "lib/bundle/store/mem/mem_store.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/fakes/memory_store.h"
 #include "tests/unit/lib/bundle/trees.h"
 
 namespace cachewarm::bundle {
@@ -20,14 +20,14 @@ namespace {
 constexpr char kRepository[] = "team/llama";
 
 // Breaks off each read after a few bytes, until it is repaired.
-class Brittle : public MemStore {
+class Brittle : public MemoryStore {
  public:
   absl::Status ReadBlob(const std::string& repository, const BlobRange& range, Sink& sink,
                         std::stop_token stop) override {
     offsets.push_back(range.offset);
     BlobRange part = range;
     part.bytes = std::min(part.bytes, breaks_after);
-    CW_RETURN_IF_ERROR(MemStore::ReadBlob(repository, part, sink, stop));
+    CW_RETURN_IF_ERROR(MemoryStore::ReadBlob(repository, part, sink, stop));
     return part.bytes == range.bytes ? absl::OkStatus() : absl::AbortedError("stale file handle");
   }
   std::vector<int64_t> offsets;
@@ -125,7 +125,7 @@ TEST_F(RetryStoreTest, SinkErrorEndsRead) {
 
 TEST_F(RetryStoreTest, StopEndsTheWait) {
   const fakes::FakeClock clock;  // does not advance
-  auto inner = std::make_unique<MemStore>();
+  auto inner = std::make_unique<MemoryStore>();
   inner->SetFault([](std::string_view) { return absl::UnavailableError("away"); });
   RetryStore store(std::move(inner), clock, [] { return 0.0; });
   std::stop_source stop;

@@ -130,7 +130,7 @@ TEST_F(HttpClientTest, LongRetryAfterIsReturnedToCaller) {
   http_.ThenRespond(429, "", {{"Retry-After", "60"}});
   const absl::Status status = Do(kGet).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(RetryAfterOf(status), std::chrono::seconds(60));
+  EXPECT_EQ(http::RetryAfterOf(status), std::chrono::seconds(60));
 }
 
 TEST_F(HttpClientTest, DoesNotRetryConflicts) {

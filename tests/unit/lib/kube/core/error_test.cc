@@ -47,7 +47,7 @@ TEST(ApiError, ParsesStatusObject) {
   EXPECT_EQ(error.reason, "TooManyRequests");
   EXPECT_EQ(error.message, "slow down");
   EXPECT_EQ(error.retry_after, std::chrono::seconds(3));
-  EXPECT_EQ(RetryAfterOf(ToStatus(error)), std::chrono::seconds(3));
+  EXPECT_EQ(http::RetryAfterOf(ToStatus(error)), std::chrono::seconds(3));
 }
 
 TEST(ApiError, OtherBodiesKeepTheHttpCode) {
@@ -72,7 +72,7 @@ TEST(ApiError, OtherStatusesCarryNoApiError) {
   const absl::Status status = absl::InternalError("other");
   EXPECT_EQ(HttpCodeOf(status), 0);
   EXPECT_EQ(ReasonOf(status), "");
-  EXPECT_EQ(RetryAfterOf(status), std::nullopt);
+  EXPECT_EQ(http::RetryAfterOf(status), std::nullopt);
 }
 
 TEST(ApiError, ErrorWithoutMessageGetsADefault) {
