@@ -20,7 +20,7 @@ struct ApiError {
   std::optional<Duration> retry_after;
 };
 
-// Converts an error to a status. The HTTP code determines the status code (lib/base/http_status.h),
+// Converts an error to a status. The HTTP code determines the status code (lib/http/text/http_status.h),
 // except that the reasons Expired and Gone give OUT_OF_RANGE, and a 409 with the reason
 // AlreadyExists gives ALREADY_EXISTS. Never OK: an error with a success code is UNKNOWN. The
 // functions below read the HTTP code and the reason back from the status; RetryAfterOf() of

@@ -333,7 +333,7 @@ TEST_F(DaemonTest, DriverThatFailsLaterKeepsTheGpuType) {
   EXPECT_EQ(Status().conditions[0].type, "GPUProbeFailed");
   EXPECT_EQ(Status().node.gpu_type, "nvidia/h200/sm_90");
   EXPECT_TRUE(stdfs::exists(scratch_ / staged))
-      << "equal facts do not start the loop anew, which would remove all that is being fetched";
+      << "equal facts do not restart the loop, which would remove all that is being fetched";
 }
 
 TEST_F(DaemonTest, StopsSoonInEveryState) {
