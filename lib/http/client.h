@@ -119,7 +119,7 @@ void PrepareProcess();
 // INTERNAL if the I/O thread cannot be started.
 absl::StatusOr<std::unique_ptr<Client>> MakeClient(const ClientOptions& options);
 
-// Converts a response into a status: its HTTP status gives the code (lib/http/text/http_status.h), the
+// Converts a response into a status: its HTTP status gives the code (CodeOfHttpStatus()), the
 // beginning of its body the message.
 absl::Status StatusOf(const Response& response);
 

@@ -20,11 +20,11 @@ struct ApiError {
   std::optional<Duration> retry_after;
 };
 
-// Converts an error to a status. The HTTP code determines the status code (lib/http/text/http_status.h),
+// Converts an error to a status. The HTTP code determines the status code (CodeOfHttpStatus()),
 // except that the reasons Expired and Gone give OUT_OF_RANGE, and a 409 with the reason
 // AlreadyExists gives ALREADY_EXISTS. Never OK: an error with a success code is UNKNOWN. The
 // functions below read the HTTP code and the reason back from the status; RetryAfterOf() of
-// lib/base reads the wait that the server requested.
+// lib/http/text reads the wait that the server requested.
 absl::Status ToStatus(const ApiError& error);
 
 // Converts a metav1.Status. `http_code` is used if the metav1.Status has no error code.
