@@ -8,8 +8,8 @@
 
 namespace cachewarm::bundle {
 
-// Reusable memory for one frame at a time. Unlike std::string it does not initialize its bytes and
-// does not copy the old content when it grows. Not thread-safe.
+// Reusable memory for one zstd frame, or for its content, at a time. Unlike std::string it does not
+// initialize its bytes and does not copy the old content when it grows. Not thread-safe.
 class Buffer {
  public:
   // Returns `bytes` uninitialized bytes. Invalidates the spans that earlier calls returned.

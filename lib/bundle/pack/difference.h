@@ -20,8 +20,8 @@ absl::StatusOr<std::vector<const Entry*>> FindUnchanged(const Bundle& base, cons
                                                         int threads, const std::stop_token& stop);
 
 // False if the tree should be packed whole instead of as a layer on `base`, because most of it is
-// new, most content of the old layers is obsolete, or there are many layers. `kept` is the result
-// of FindUnchanged().
+// new, most content of the old layers is of files that were changed or removed, or `base` has many
+// layers. `kept` is the result of FindUnchanged().
 bool IsLayerWorthwhile(const Bundle& base, const std::vector<const Entry*>& kept,
                        const PackTree& tree);
 

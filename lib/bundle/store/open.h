@@ -23,7 +23,7 @@ struct StoreUrl {
   std::string directory;  // kLayout: absolute
 };
 
-// Parses a store URL. INVALID_ARGUMENT names the expected form.
+// Parses a store URL. INVALID_ARGUMENT, naming the expected form, if it is malformed.
 absl::StatusOr<StoreUrl> ParseStoreUrl(std::string_view text);
 // Parses the location of a mirror, which is a registry without a scheme: "host[:port][/base]".
 // INVALID_ARGUMENT if it is malformed.
@@ -39,7 +39,7 @@ struct StoreOptions {
   // listed, unless ca_file is set.
   std::vector<std::string> insecure_hosts;
   std::string ca_file;  // PEM, replaces the system's certificate authorities; empty: the system's
-  // PEM chain and key of the client certificate; both or none.
+  // PEM files of the client certificate chain and its key; set both or none.
   std::string certificate_file;
   std::string key_file;
   std::string auth_file;  // path of a docker config.json with "auths"; empty: anonymous
