@@ -48,7 +48,8 @@ bool Holds(const std::vector<Json>& all, const Json& one) {
 
 // Objects and hosts that one container, or all containers of a pod, refer to.
 struct References {
-  // Without their mountPath, because the location of a mount gives no privilege.
+  // Elements of volumeMounts. Their mountPath is removed, because the location of a mount gives no
+  // privilege.
   std::vector<Json> mounts;
   std::vector<Json> devices;
   std::vector<Json> secrets;  // secretKeyRef and secretRef
