@@ -43,7 +43,7 @@ struct Taint {
   std::string effect;
 };
 
-// The condition kNodeCondition of a Node.
+// The condition cachewarm.io/Warm (kNodeCondition) of a Node.
 struct NodeCondition {
   std::string status;  // True, False, Unknown
   std::string reason;
