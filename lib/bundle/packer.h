@@ -38,7 +38,7 @@ struct PackOptions {
   // consists of the layers of the base and one layer with the new files and with whiteouts for the
   // removed ones. Unless `keep_base`, all files are packed again, without the base, if
   //   - at least half of their bytes are new,
-  //   - at least half of the base's bytes are of files that were changed or removed, or
+  //   - at least half of the base's bytes belong to files that were changed or removed, or
   //   - the base has 8 layers or more.
   const Bundle* base = nullptr;
   // Makes the new bundle the union of the files and `base`, which must then be set: files that

@@ -46,7 +46,7 @@ struct StoreOptions {
   // Registries from which blobs and manifests are read first, in this order (MirroredStore). They
   // use the same certificate authorities as the store, and auth_file may hold their credentials.
   std::vector<std::string> mirrors;
-  // Maximum of concurrent reads, and of concurrent writes, for each registry; 0: no limit.
+  // Maximum number of concurrent reads, and also of writes, per registry; 0: no limit.
   int connections_max = 0;
   int64_t bytes_per_second = 0;  // rate of all blob downloads together; 0: no limit
   http::ProxyOptions proxy;      // for registries, token servers and targets of redirects
