@@ -120,7 +120,7 @@ struct Plan {
   // of them are released before any other pod.
   std::vector<GateRelease> releases;
   // Step 8: builder Jobs. They come last, so that they delay no release.
-  std::vector<DesiredJob> jobs_to_create;  // AlreadyExists is success
+  std::vector<DesiredJob> jobs_to_create;  // the answer AlreadyExists counts as success
   std::vector<std::string> jobs_to_delete;
 
   std::optional<DryRunRequest> dry_run;

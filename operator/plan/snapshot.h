@@ -82,7 +82,7 @@ struct RolloutConstraints {
   bool no_surge = false;      // a Deployment or Rollout that rolls out without an additional pod
   bool in_order = false;      // a StatefulSet that starts its pods one by one
   bool job_deadline = false;  // activeDeadlineSeconds is set on a Job or its pods
-  bool queued = false;        // Kueue decides when its pods may start
+  bool queued = false;        // Kueue decides when the workload's pods may start
   Duration progress_deadline{0};  // progressDeadlineSeconds of the workload; 0: none
   int64_t available = 0;          // number of pods of the workload that are available
   int64_t required = 0;           // available pods that its strategy and disruption budgets require

@@ -143,8 +143,8 @@ std::string NewReference(const Json& container, const References& known, const J
     const Json* volume = Named(volumes, Text(mount, "name"));
     if (!Holds(known.mounts, mount) && (volume == nullptr || !IsAllowed(*volume))) {
       return fmt::format(
-          "container \"{}\": the mount of volume \"{}\" must not differ from the workload's "
-          "(readOnly, subPath, mountPropagation)",
+          "container \"{}\": the mount of volume \"{}\" must have the same readOnly, subPath and "
+          "mountPropagation as in the workload",
           name, Text(mount, "name"));
     }
   }
