@@ -18,7 +18,7 @@ using codec::Json;
 using Form = AnnotationForm;
 
 constexpr size_t kValueBytesMax = 4096;
-// Larger than every list limit of the spec; those limits are checked later.
+// Larger than the limit of every list in the spec; decoding the spec checks the exact limit.
 constexpr size_t kItemsMax = 64;
 constexpr size_t kQuotedBytesMax = 80;
 constexpr size_t kProblemsMax = 8;

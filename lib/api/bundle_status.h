@@ -13,14 +13,14 @@
 // The bundles and builds in the status of a CacheWarmup (crds/cachewarmups.yaml). Plain values.
 namespace cachewarm::api {
 
-// A pod that started with a bundle and was not Ready within its limit (WarmupSpec::hang_seconds).
+// A pod that started with a bundle and was not Ready in time (see WarmupSpec::hang_seconds).
 struct HungStart {
   std::string pod_uid;
   std::string pod;
   std::string node;
   std::string group;         // name of the pod's group (pods that run together); empty: none
   WallTime started_time{};   // start of the container
-  WallTime detected_time{};  // when the start had exceeded its limit
+  WallTime detected_time{};  // when the start had exceeded its time limit
   friend bool operator==(const HungStart&, const HungStart&) = default;
 };
 
@@ -42,7 +42,7 @@ struct SuspendedBundle {
 
 inline constexpr size_t kSuspendedBundlesMax = 32;
 
-// One published bundle and the number of nodes that have it.
+// One published bundle, with counts of the nodes that need it.
 struct BundleStatus {
   std::string key;  // 64 hex digits
   std::string gpu_type;

@@ -15,8 +15,8 @@
 #include "lib/base/clock.h"
 #include "lib/codec/json_fwd.h"
 
-// The CacheWarmup resource (crds/cachewarmups.yaml; tests/unit/lib/api keeps both equal). Plain
-// values, no I/O. Decoding rejects objects that the schema of the CRD rejects.
+// The CacheWarmup resource, with the same fields as crds/cachewarmups.yaml (tests/unit/lib/api
+// compares them). Plain values, no I/O. Decoding rejects objects that the CRD's schema rejects.
 namespace cachewarm::api {
 
 struct WorkloadRef {

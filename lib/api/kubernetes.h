@@ -54,7 +54,7 @@ struct NodeCondition {
 struct Node {
   ObjectMeta meta;
   bool ready = false;
-  WallTime ready_since{};  // when the node became Ready, by its own clock; zero if not Ready
+  WallTime ready_since{};  // when the node became Ready, by the node's clock; zero if not Ready
   std::optional<NodeCondition> warm;
   bool unschedulable = false;
   std::string os = "linux";

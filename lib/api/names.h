@@ -57,7 +57,7 @@ inline constexpr std::string_view kWarmAnnotation = "cachewarm.io/warm";
 // spec that these annotations request.
 inline constexpr std::string_view kRequestedSpecAnnotation = "cachewarm.io/requested-spec";
 // Annotation of a CacheWarmup that was created because of a workload's annotations: RFC 3339 time
-// at which the workload's annotation was removed.
+// at which the operator noticed that nothing requests the CacheWarmup any more.
 inline constexpr std::string_view kRemovalRequestedAtAnnotation =
     "cachewarm.io/removal-requested-at";
 

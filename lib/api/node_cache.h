@@ -104,7 +104,7 @@ struct NodeLabel {
 };
 
 // The accelerators of the node according to its Node object. The agent, which may not read the
-// Node, compares them with its driver. Applied as kOperatorManager, not as a WarmupManager().
+// Node, compares them with its driver. The field manager is kOperatorManager.
 struct NodeOffer {
   std::vector<OfferedDevices> devices;  // sorted by resource, at most 16
   std::vector<NodeLabel> labels;  // labels of GPU feature discovery; sorted by name, at most 16

@@ -174,7 +174,7 @@ constexpr NameMeaning kNames[] = {
     {kRequestedSpecAnnotation, "annotation", "CacheWarmup", "operator",
      "Digest of the spec that the workload's annotations request."},
     {kRemovalRequestedAtAnnotation, "annotation", "CacheWarmup", "operator",
-     "RFC 3339 time at which the workload's annotation was removed."},
+     "RFC 3339 time from which no annotation or label requests the CacheWarmup."},
     {kWarmupAnnotation, "annotation", "Pod", "admission", "Name of the CacheWarmup of the pod."},
     {kSchedulingGate, "scheduling gate", "Pod", "admission", "Holds the pod until it is released."},
     {kHeldUntilAnnotation, "annotation", "Pod", "operator",

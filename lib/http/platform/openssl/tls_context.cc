@@ -162,7 +162,7 @@ absl::Status TlsMaterial::Load() {
 }
 
 absl::Status TlsMaterial::Configure(ssl_ctx_st* context) {
-  Load().IgnoreError();  // fails while files are rotated: the last good content stays in use
+  Load().IgnoreError();  // may fail while files are rotated: the last good content stays in use
   std::lock_guard lock(state_->mutex);
   if (state_->authorities == nullptr) {
     return absl::InvalidArgumentError("no TLS configuration has been loaded");
