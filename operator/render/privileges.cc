@@ -143,8 +143,8 @@ std::string NewReference(const Json& container, const References& known, const J
     const Json* volume = Named(volumes, Text(mount, "name"));
     if (!Holds(known.mounts, mount) && (volume == nullptr || !IsAllowed(*volume))) {
       return fmt::format(
-          "container \"{}\": the mount of volume \"{}\" must have the same readOnly, subPath and "
-          "mountPropagation as in the workload",
+          "container \"{}\": no container of the workload mounts volume \"{}\" with the same "
+          "readOnly, subPath and mountPropagation; use the workload's values or remove the mount",
           name, Text(mount, "name"));
     }
   }
