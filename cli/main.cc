@@ -29,7 +29,7 @@ std::map<std::string, std::string> EnvironmentOf(char** variables) {
   return environment;
 }
 
-// Blocks the signals that "run" forwards, and returns them with those of BlockSignals().
+// Blocks the signals that "run" forwards, and returns `signals` with these added.
 sigset_t BlockForwardedSignals(sigset_t signals) {
   for (const int number : kForwardedSignals) {
     sigaddset(&signals, number);
