@@ -13,8 +13,8 @@ namespace cachewarm::caches {
 namespace {
 
 constexpr size_t kVersionMax = 64;
-// The names of module and class that a pickled torch version has before its text fit into this
-// size.
+// A pickled torch version begins with the names of its module and class. This size is enough for
+// both.
 constexpr size_t kPickledValueMax = 120;
 static_assert(kPickledValueMax + kVersionMax < kScanOverlapBytes);
 
@@ -35,7 +35,7 @@ bool IsVersion(std::string_view text) {
          });
 }
 
-// Returns the component `index` of the path; empty if it has fewer.
+// Returns the component `index` of the path; empty if the path has fewer components.
 std::string_view Component(std::string_view path, int index) {
   for (int i = 0; i < index; ++i) {
     const size_t slash = path.find('/');

@@ -100,7 +100,7 @@ struct CacheKind {
   KindFacts facts = {};
 };
 
-// Returns every kind, in the order of the table.
+// Returns every kind, in the order of kinds/table.inc.
 const std::vector<CacheKind>& AllKinds();
 // Returns nullptr if no kind has that name.
 const CacheKind* FindKind(std::string_view name);
@@ -120,7 +120,7 @@ Placement ClassifyInKind(const CacheKind& kind, std::string_view path, std::stri
 // its own log to the nanosecond.
 std::vector<FileRow> NinjaRows(std::string_view objects, std::string_view rest, UnitRule module);
 
-// Declares one function per row of the table: TorchInductorKind(), TritonKind(), ...
+// Declares one function per row of kinds/table.inc: TorchInductorKind(), TritonKind(), ...
 #define CW_CACHE_KIND(name) CacheKind name##Kind();
 #include "lib/caches/kinds/table.inc"
 #undef CW_CACHE_KIND

@@ -83,7 +83,7 @@ class ArtifactReader {
   size_t at_;
 };
 
-// Explains bytes whose checksum does not match.
+// Returns the error for an artifact whose checksum does not match.
 absl::Status ExplainChecksum(std::string_view bytes) {
   if (bytes[0] == '\x80' && bytes[1] > 0 && bytes[1] <= 5) {
     return absl::InvalidArgumentError(
