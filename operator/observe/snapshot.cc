@@ -79,9 +79,9 @@ std::set<std::string> GroupsOfHeldPods(const plan::Snapshot& snapshot) {
   return groups;
 }
 
-// Returns the groups of held pods that also contain a pod that is not held and belongs to another
-// warmup. A group can include pods of several warmups, for example if each template of a JobSet has
-// its own warmup.
+// Returns the pod groups (of gang scheduling) that contain a held pod of this warmup and a pod of
+// another warmup that is not held. A group can include pods of several warmups, for example if each
+// template of a JobSet has its own warmup.
 std::set<std::string> GroupsFreeElsewhere(const ClusterCache& cluster,
                                           const plan::Snapshot& snapshot) {
   const std::set<std::string> held = GroupsOfHeldPods(snapshot);
