@@ -80,7 +80,7 @@ int Main(const std::vector<std::string>& words) {
     std::_Exit(code);  // a thread hangs in a system call and uses what destructors would free
   }
   done = true;
-  // The waiter blocks SIGTERM and receives it with sigwaitinfo().
+  // Wakes the waiter, which blocks SIGTERM and receives it with sigwaitinfo().
   pthread_kill(waiter.native_handle(), SIGTERM);  // NOLINT(bugprone-bad-signal-to-kill-thread)
   return code;
 }

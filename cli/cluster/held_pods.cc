@@ -72,8 +72,8 @@ api::Pod MinimalPod(const api::Pod& pod) {
   return out;
 }
 
-// Decodes a pod. If that fails, reads only its identity and gates, which are sufficient to release
-// it.
+// Decodes a pod. If that fails, reads only the identity and the gates of the pod, which are
+// sufficient to release it.
 api::Pod ReadPod(Json object) {
   const auto shared = std::make_shared<const Json>(std::move(object));
   const absl::StatusOr<api::Pod> pod = api::DecodePod(shared);
@@ -120,7 +120,7 @@ class Release {
     CW_RETURN_IF_ERROR(request_.names.empty() ? FindAll() : FindNamed());
     const std::vector<const api::Pod*> pods = InterleaveNamespaces(held_);
     FanOut(pods.size(), kParallelReleases, stop_, [&](size_t i) { ReleaseOrDefer(*pods[i]); });
-    // All other pods are already released, so slow patches cannot delay any of them.
+    // All other pods are already released, so slow patches of the deferred pods cannot delay them.
     FanOut(deferred_.size(), kParallelReleases, stop_,
            [this](size_t i) { Report(ReleasePod(*deferred_[i], stop_)); });
     return stop_.stop_requested() ? absl::CancelledError("interrupted") : absl::OkStatus();

@@ -104,8 +104,8 @@ std::string BundleName(const Target& target) {
 }
 
 // Returns the environment variables with which a process finds the imported entries. torch's keys
-// include the setting of precompiled headers, so it must be the same as in the process that saved
-// the artifact.
+// include the setting of precompiled headers, so this setting must be the same as in the process
+// that saved the artifact.
 std::map<std::string, std::string> VariablesFor(const Artifact& artifact,
                                                 const std::string& directory) {
   std::map<std::string, std::string> variables = PresetVariables(directory);

@@ -80,8 +80,8 @@ absl::StatusOr<std::string> RealPath(const std::string& path) {
   return (real / "").parent_path().string();
 }
 
-// Opens the directories of a transfer. `adopt`: a directory without a marker has files of this
-// machine (DirectoryOptions).
+// Opens the directories of a transfer. `adopt`: files in a directory without a marker count as
+// compiled on this machine (DirectoryOptions).
 absl::StatusOr<Transfer> Open(const Arguments& arguments, const Console& console, bool adopt) {
   const std::string python = arguments.Value("python", "python3");
   CW_ASSIGN_OR_RETURN(

@@ -117,8 +117,8 @@ stdfs::path FollowShim(const stdfs::path& shim, std::string_view head,
   return IsProgram(program) ? program : stdfs::path();
 }
 
-// Returns the Python interpreter that runs the command `words`: its program, or the interpreter of
-// that script. Empty if neither is Python.
+// Returns the Python interpreter that runs the command `words`: the program itself, or the
+// interpreter of the script. Empty if neither is Python.
 std::string Follow(std::vector<std::string> words, const PlannedCommand& command) {
   for (int i = 0; i <= kScriptsMax; ++i) {
     words = WithoutEnv(std::move(words));

@@ -28,9 +28,9 @@ struct LifeCycle {
   std::optional<Pattern> ready_log;
   bool publishes_while_running = true;
 };
-// Without a --ready option a command counts as ready once its caches were quiet for 60 s; with
-// --ready-url or --ready-log, once these reported it and the caches were quiet for 10 s.
-// INVALID_ARGUMENT names the option.
+// Without a --ready option, the caches are published when they have been quiet for 60 s. With
+// --ready-url or --ready-log, they are published when these have reported that the command is
+// ready, and the caches have been quiet for 10 s. INVALID_ARGUMENT names the option.
 absl::StatusOr<LifeCycle> ParseLifeCycle(const Arguments& arguments);
 // Returns the value of --max-wait.
 absl::StatusOr<Duration> MaxWait(const Arguments& arguments, Duration otherwise);

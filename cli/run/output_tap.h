@@ -34,7 +34,7 @@ class LineMatcher {
   explicit LineMatcher(Pattern pattern) : pattern_(std::move(pattern)) {}
   // Adds bytes; returns true if a line that they complete matches.
   bool Feed(std::string_view bytes);
-  // Ends the last line; returns true if it matches.
+  // Ends the last line, which may lack a line feed; returns true if the line matches.
   bool Finish();
 
  private:

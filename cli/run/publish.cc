@@ -66,8 +66,8 @@ class Publisher {
       if (has_moved_tag_ && lease_.ok()) {
         return report_;
       }
-      // Without a lease, another writer may have compared the tag already and may still move it to
-      // its own bundle, which lacks these files. Wait, then compare again.
+      // Without a lease (the lock of TakeLease()), another writer may have compared the tag already
+      // and may still move it to its own bundle, which lacks these files. Wait, then compare again.
       if (!Pause()) {
         return absl::CancelledError("the publication was stopped");
       }
@@ -204,7 +204,8 @@ class Publisher {
     return absl::OkStatus();
   }
 
-  // Moves the tag unless another writer has moved it since ReadPrevious(); returns false then.
+  // Moves the tag. Returns false, and does not move it, if another writer has moved it since
+  // ReadPrevious().
   absl::StatusOr<bool> MoveTag(const bundle::RepositoryRef& place, const Digest& digest) {
     CW_ASSIGN_OR_RETURN(const std::string manifest,
                         place.store.ReadManifest(place.repository, digest, stop_));

@@ -10,7 +10,7 @@ namespace cachewarm::cli {
 struct ReadyRules {
   bool by_url = false;  // the command is not ready before its URL has answered
   bool by_log = false;  // not ready before a line of its output has matched
-  Duration quiet{0};    // no cache file may have changed for this time
+  Duration quiet{0};    // publish only if no cache file has changed for this time
 };
 
 // Decides when to publish the cache directory of a running command: as soon as the command is ready
