@@ -20,7 +20,8 @@ constexpr uint8_t kNewAbi = 65;
 constexpr uint16_t kAmdMachine = 224;  // EM_AMDGPU
 constexpr uint32_t kAmdArchitectureMask = 0xFF;
 
-// EF_AMDGPU_MACH_AMDGCN_... of LLVM (User Guide for AMDGPU Backend, "ELF e_flags").
+// Values of LLVM's constants EF_AMDGPU_MACH_AMDGCN_... (User Guide for AMDGPU Backend, "ELF
+// e_flags").
 constexpr std::pair<uint32_t, std::string_view> kAmdArchitectures[] = {
     {0x2C, "gfx900"},  {0x2F, "gfx906"},  {0x30, "gfx908"},  {0x33, "gfx1010"}, {0x36, "gfx1030"},
     {0x3F, "gfx90a"},  {0x40, "gfx940"},  {0x41, "gfx1100"}, {0x43, "gfx1150"}, {0x46, "gfx1101"},

@@ -100,8 +100,8 @@ std::string_view TextOf(const VersionRow& row, std::string_view bytes, bool is_f
   return {};
 }
 
-// Calls `visit(row, below)` for each version row that matches the file; `below` is the path of the
-// file below the kind's directory.
+// Calls `visit(row, below)` for each VersionRow of the file's kind that matches the file; `below`
+// is the path of the file below the kind's directory.
 template <typename Visit>
 void ForEachVersionRow(const Placement& placement, std::string_view path, const Visit& visit) {
   const CacheKind* kind = placement.carried() ? FindKind(placement.cache) : nullptr;

@@ -37,8 +37,8 @@ struct EngineVersion {
 bool MayHoldVersion(const Placement& placement, std::string_view path);
 // Returns the engine versions in the path of a file.
 std::vector<EngineVersion> VersionsInPath(const Placement& placement, std::string_view path);
-// Returns the versions that `bytes`, a chunk of the file at `path`, name. `is_first` is true for
-// the first chunk.
+// Returns the engine versions in `bytes`, a chunk of the file at `path`. `is_first` is true for the
+// first chunk.
 std::vector<EngineVersion> VersionsInText(const Placement& placement, std::string_view path,
                                           std::string_view bytes, bool is_first);
 

@@ -28,7 +28,7 @@ std::string ValueOf(const EnvRow& row, std::string_view directory);
 // Selects the part of a path that names the unit of the file: the group of files that must travel
 // together (Placement::unit).
 struct UnitRule {
-  int components = 0;  // number of leading path components; 0: no unit, unless `stem`
+  int components = 0;  // the unit is this many leading path components; 0: no unit, unless `stem`
   bool stem = false;   // the unit is the path up to the first "." of the file name
 };
 
@@ -64,7 +64,7 @@ struct VersionRow {
     kPath,           // component number `component` of the path, without the prefix `before`
     kJsonMember,     // in JSON, the value of the member with the name `before`
     kPickledMember,  // the first version after the pickled attribute name `before`
-    kPickledFirst,   // the first object of the pickle
+    kPickledFirst,   // the version is the first object of the pickle
   };
   std::string_view engine;
   std::string_view glob;  // matches the files, relative to the directory of the kind

@@ -13,7 +13,7 @@ enum class Role {
   kIndex,        // cache entry: a read is a hit, a write means that it was compiled
   kNative,       // host machine code; its creation means that it was built again
   kProbeMarker,  // marks the native file beside it as a mere test of the compiler
-  kOutput,       // other result of a compile: shows when it was, but neither hit nor miss
+  kOutput,       // other result of a compile: dates it, but counts neither as hit nor as miss
   kContent,      // other captured file; its events count neither as hit nor as miss
 };
 
