@@ -23,9 +23,9 @@ namespace {
 
 using codec::Json;
 
-// While a plan waits for a patch in a slow namespace, it occupies a worker thread. Therefore only
-// one such patch is allowed at a time, with a short timeout. controllers::HeldPods waits longer for
-// pods past their deadline.
+// While a plan waits for a patch in a slow namespace (whose webhooks delay patches), it occupies a
+// worker thread. Therefore only one such patch is allowed at a time, with a short timeout.
+// controllers::HeldPods waits longer for pods past their deadline.
 constexpr gate::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = 1,
                                                              .limit = Duration(3'000)};
 

@@ -34,9 +34,9 @@ constexpr Duration kSweepTimeout{5'000};
 // operator releases pods past their deadline.
 constexpr gate::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = kHeldWorkers / 2,
                                                              .limit = Duration(30'000)};
-// Maximum age of the hold deadlines in `cached_budgets_`. They are computed from the pods that
-// exist at that moment. If a newer pod begins the hold budget of a rollout, the deadlines of that
-// rollout's pods are too late by at most this time.
+// Maximum age of the hold deadlines in `cached_budgets_`. If a pod that was created after they were
+// computed begins the hold budget of a rollout, the deadlines of that rollout's pods are too late
+// by at most this time.
 constexpr Duration kBudgetsTtl{500};
 // Default of spec.gate.maxHoldSeconds. It applies to pods without a deadline annotation until the
 // warmup store has synced.

@@ -130,9 +130,10 @@ std::string_view NameOfWarmup(const kube::CachedObject& job, std::string_view ui
   return {};
 }
 
-// Returns true if the operator created this builder Job. The label is no proof, because anyone can
-// set it. The proof is the warmup's status, in which the operator records a builder Job before it
-// creates the Job. A Job without this proof does not count against builders.jobsMax.
+// Returns true if the operator created this builder Job. The label of a builder Job is no proof,
+// because anyone can set it. The proof is the warmup's status, in which the operator records a
+// builder Job before it creates the Job. A Job without this proof does not count against
+// builders.jobsMax.
 bool IsOwnBuilderJob(const ClusterCache& cluster, const kube::CachedObject& job,
                      std::string_view uid) {
   const kube::ObjectName owner{.ns = std::string(job.ns()),
