@@ -84,7 +84,8 @@ Setter Proxy(http::ProxyOptions& to) {
   };
 }
 
-// The minimum of one minute keeps scrubbing from using all of the disk's bandwidth.
+// Returns a setter for the seconds between two scrubs of a tree. Zero means never; the minimum of
+// one minute keeps scrubs from using all of the disk's bandwidth.
 Setter ScrubSeconds(int64_t& to) {
   return [&to](const GivenValue& given) -> absl::Status {
     CW_ASSIGN_OR_RETURN(to, settings::WholeNumber(given.value, 0, kScrubSecondsMax));
@@ -95,8 +96,9 @@ Setter ScrubSeconds(int64_t& to) {
   };
 }
 
-// The configuration file is shared by all nodes, and some of them may have no file with node facts.
-// A flag or environment variable is set for this node alone, so the file must exist.
+// Returns a setter for the path of the node facts file. A flag or environment variable is set for
+// this node alone, so the facts file must then exist. The configuration file is shared by all
+// nodes, and some of them may have no facts file.
 Setter NodeFacts(Config& config) {
   return [&config](const GivenValue& given) {
     config.node_facts_must_exist = given.origin != settings::Origin::kFile;
@@ -191,7 +193,7 @@ std::vector<Setting> SettingsOf(Config& config) {
        "limit"},
       {"--node-facts", "CACHEWARM_NODE_FACTS", "nodeFacts", "probed", NodeFacts(config),
        "file that declares GPU type and CPU class, used instead of probing driver and processor; "
-       "if the path is set in the configuration file, nodes without the file are probed"},
+       "if the configuration file sets this path, nodes that lack the file are probed"},
       {.flag = "--driver-roots",
        .environment = "CACHEWARM_DRIVER_ROOTS",
        .key = "driverRoots",

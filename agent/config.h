@@ -23,8 +23,8 @@ struct Config {
   int64_t byte_limit = 0;  // maximum disk usage of all generations together; 0: no limit
   std::string node_facts;  // path of the file that declares node facts; empty: all are probed
   // True if `node_facts` was set by flag or environment, that is for this node alone: the agent
-  // then fails if the file does not exist. False if it was set in the configuration file, which all
-  // nodes share: a node without the file is then probed.
+  // then fails if the facts file does not exist. False if it was set in the configuration file,
+  // which all nodes share: a node without the facts file is then probed.
   bool node_facts_must_exist = false;
   std::vector<std::string> driver_roots;  // directories into which a GPU driver is installed
   std::string kubeconfig;                 // empty: the service account of the agent's pod

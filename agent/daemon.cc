@@ -20,8 +20,8 @@ constexpr Duration kRetryInterval(5'000);
 // An agent exits within seconds of SIGTERM; if the lock is held longer than this, the previous
 // agent hangs.
 constexpr Duration kLockTimeout(60'000);
-// An iteration takes seconds; if it takes longer than this, the disk hangs. /healthz then fails, so
-// kubelet restarts the agent, which makes the problem visible.
+// An iteration of the sync loop takes seconds; if it takes longer than this, the disk hangs.
+// /healthz then fails, so kubelet restarts the agent, which makes the problem visible.
 constexpr Duration kStallTimeout(180'000);
 constexpr size_t kJobsMax = 64;
 
@@ -51,8 +51,8 @@ std::unique_ptr<RemoteEndpoint> MakeEndpoint(const fs::Dir& root,
   return nullptr;
 }
 
-// Completes or discards the interrupted work of an earlier process, and retires trees that were
-// made for another GPU type or CPU class.
+// Completes or discards the interrupted work of an earlier process, and retires (renames) trees
+// that were made for another GPU type or CPU class, so that no pod gets them any more.
 absl::Status Recover(const fs::Dir& root, const GpuObservation& node, WallTime now, Log& log) {
   CW_RETURN_IF_ERROR(SweepLeftovers(root));
   CW_RETURN_IF_ERROR(RepairJournal(root, now));
@@ -116,11 +116,12 @@ absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {
                        : http::ServerResponse{.status = 503, .body = Message(health) + "\n"};
   };
   const auto ready = [this](const http::ServerRequest&) {
-    return IsReady() ? http::ServerResponse{.body = "ok\n"}
-                     : http::ServerResponse{.status = 503,
-                                            .body =
-                                                "NodeCache not synced yet, or root directory "
-                                                "not writable\n"};
+    return IsReady()
+               ? http::ServerResponse{.body = "ok\n"}
+               : http::ServerResponse{.status = 503,
+                                      .body =
+                                          "NodeCache not synced yet, or root directory (--root) "
+                                          "not writable\n"};
   };
   return http::StartServer({.address = config_.listen_address, .port = config_.listen_port},
                            {{"/metrics", metrics}, {"/healthz", healthy}, {"/readyz", ready}});
@@ -138,7 +139,8 @@ bool Daemon::AwaitFacts(std::stop_token stop) {
     absl::StatusOr<fingerprint::NodeFacts> facts = dependencies_.probes.without_gpu();
     std::unique_lock lock(mutex_);
     if (!gpu_.has_value() && facts.ok()) {
-      // The driver is slow or hangs. Prepare directories meanwhile, without a GPU type.
+      // The driver is slow or hangs. Use facts without a GPU type until it answers, so that the
+      // directories of pods are prepared meanwhile.
       gpu_ = GpuObservation{.facts = *facts, .is_gpu_unknown = facts->gpu_type.empty()};
     }
     if (gpu_.has_value()) {
@@ -176,8 +178,9 @@ void Daemon::RunOnNode(std::stop_token stop) {
   // The writer gets `stop` too, so that it ends together with the loop and not after it.
   const std::jthread writing([&] { writer.Run(stop); });
   while (!stop.stop_requested()) {
-    // Gets a stop request from `stop`, and when the facts change: the root is then opened again,
-    // which retires the trees of the earlier GPU type, and a new loop starts.
+    // Gets a stop request when `stop` gets one, and when the facts change. After a change, the next
+    // pass opens the root again, which retires the trees of the earlier GPU type, and starts a new
+    // loop.
     std::stop_source on_node;
     const std::stop_callback forward(stop, [&on_node] { on_node.request_stop(); });
     GpuObservation gpu;
@@ -331,11 +334,13 @@ absl::Status Daemon::Health() const {
   const Duration silence = dependencies_.clock.Monotonic() - loop_->last_iteration();
   if (silence >= kStallTimeout) {
     return absl::UnavailableError(
-        fmt::format("sync loop has made no progress for {} s; check the root directory's disk",
+        fmt::format("sync loop has made no progress for {} s; check the disk of the agent's root "
+                    "directory (--root)",
                     std::chrono::duration_cast<std::chrono::seconds>(silence).count()));
   }
   return loop_->is_root_gone()
-             ? absl::UnavailableError("the root directory was removed; restart the agent")
+             ? absl::UnavailableError(
+                   "the agent's root directory (--root) was removed; restart the agent")
              : absl::OkStatus();
 }
 

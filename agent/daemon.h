@@ -36,9 +36,9 @@ struct DaemonDependencies {
 };
 
 // Creates and runs the parts of the agent. Startup order: server, node facts, status writer, root
-// directory, loop (its first iteration repairs the links), watch. The server stops last. When the
-// node's facts change (a driver was installed or replaced), root directory and loop start again.
-// Run() can be called only once.
+// directory, loop (its first iteration repairs the links that pods mount), watch of the NodeCache.
+// The server stops last. When the node's facts change (a driver was installed or replaced), root
+// directory and loop start again. Run() can be called only once.
 class Daemon {
  public:
   Daemon(const Config& config, const DaemonDependencies& dependencies);
@@ -64,7 +64,8 @@ class Daemon {
   };
   absl::StatusOr<LockedRoot> AcquireRoot(const GpuObservation& node, std::stop_token stop);
   // Waits for a usable root directory; until then the NodeCache status reports why the directory is
-  // unusable. `stop` ends the work with these facts, `daemon_stop` the daemon.
+  // unusable. `stop` is requested when the facts of the node change or the daemon stops,
+  // `daemon_stop` only when the daemon stops.
   std::optional<LockedRoot> AwaitRoot(const GpuObservation& node, StatusWriter& writer,
                                       std::stop_token stop, std::stop_token daemon_stop);
   void ReportUnusable(const GpuObservation& node, const std::string& why, StatusWriter& writer);
@@ -88,7 +89,7 @@ class Daemon {
   Loop* loop_ = nullptr;  // null unless RunLoop() runs
   std::optional<GpuObservation> gpu_;
   std::condition_variable_any gpu_known_;
-  std::optional<std::stop_source> on_node_;  // ends the work with the facts in `gpu_`
+  std::optional<std::stop_source> on_node_;  // a stop request ends AwaitRoot(), RunLoop()
   std::jthread watching_;
 };
 

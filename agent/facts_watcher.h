@@ -32,17 +32,19 @@ struct FactsWatcherOptions {
   Duration interval{600'000};  // time between two queries that succeed
   Duration retry{10'000};      // time between a failed query and the next one
   Duration look{5'000};        // time between two calls of driver_state
-  // Time after which the daemon prepares the directories of pods even if the first query has not
-  // ended. A driver without persistence mode may take 10 s to start.
+  // Time that the daemon waits for the first query before it prepares the directories of pods
+  // without a GPU type. A driver without persistence mode may take 10 s to start.
   Duration first{20'000};
 };
 
 // Keeps the facts of the node current. Queries them at start, when the driver may have changed,
 // when Wake() is called, and periodically. While the driver does not answer, the last facts stay
-// valid; without any, the GPU is unknown. Logs every change and every new error once.
+// valid; until it has answered once, the GPU is unknown. Logs every change and every new error
+// once.
 class FactsWatcher {
  public:
-  // Called on the thread of Run() after each query whose result differs from the one before.
+  // Called on the thread of Run() with the result of each query that differs from the previous
+  // result.
   using Report = std::function<void(GpuObservation)>;
 
   // `clock` and `log` must outlive this object.

@@ -19,8 +19,9 @@ namespace {
 // Maximum number of plans in one iteration. Executed steps change the inventory, so the plan is
 // made again after them. A few plans complete all quick steps.
 constexpr int kPassesMax = 4;
-// Trees that were active within this time are checked for truncated files. If a container crashes
-// on such a file and restarts before its tree is replaced, it mounts the same tree again.
+// Trees that were active within this time are checked for truncated files, not only the trees that
+// are active now: kubelet may create the container that follows a crash with the old tree, shortly
+// before the link is flipped to a fresh one.
 constexpr Duration kRestartedWithin(600'000);
 
 // The preset whose pods use the Redis endpoint (lib/caches/kinds/torchinductor_redis.cc).
@@ -110,8 +111,8 @@ void Loop::RunIteration() {
   if (!reconciled.ok()) {
     RecordRootFailure(reconciled);
   }
-  // Do not poll while the spec is unknown: it seems to request nothing then, so results that the
-  // operator has not read would be dropped.
+  // Do not poll while the spec is unknown: `desired` then requests nothing, so Poll() would drop
+  // results that the operator has not read yet.
   if (node_cache != nullptr) {
     if (!gpu_.is_gpu_unknown) {
       captures_.Poll(Orders(desired));
@@ -162,8 +163,8 @@ absl::Status Loop::EnsureRoot() {
 absl::Status Loop::Scan() {
   CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root));
   if (watched_.ForgetGone(inventory_)) {
-    // Measure at once: the bytes of the removed tree are free again, and the plan needs them to
-    // fetch the tree again.
+    // Measure at once: the bytes of the removed tree are free again, and without them the plan may
+    // refuse to fetch the tree again.
     MeasureRoot(true);
   }
   return absl::OkStatus();
@@ -215,7 +216,7 @@ bool Loop::Execute(const Step& step) {
                    return fs::RemoveTree(context_.root, StagingPath(discard.staging)).ok();
                  },
                  [&](const Fetch& fetch) {
-                   // No bundle can be checked against an unknown GPU.
+                   // Without a known GPU, it cannot be checked whether a bundle fits.
                    if (!gpu_.is_gpu_unknown) {
                      fetches_.Start(fetch, tables_.Of(fetch.mount.uid), Disk(), history_);
                    }
@@ -286,8 +287,8 @@ std::vector<CaptureOrder> Loop::Orders(const api::NodeCacheSpec& desired) const 
 
 void Loop::UpdateHistory(const api::NodeCacheSpec& desired, bool is_known) {
   const bool completed = fetches_.Collect(history_);
-  // Do not prune while the spec is unknown: it then lists no bundle, so every failure would be
-  // forgotten.
+  // Do not prune while the spec is unknown: `desired` then lists no bundle, so every failure would
+  // be forgotten.
   if (is_known) {
     PruneHistory(desired);
   }

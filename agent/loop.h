@@ -41,8 +41,9 @@ struct LoopOptions {
   Duration measure{300'000};
   Duration scrub{3'600'000};  // time between two scrubs of an active tree; zero: never
   // Called in each iteration with the trees (paths below the root) that need a Redis endpoint:
-  // those of warmups that select it. A tree stays in the set while its file events are recorded
-  // (WatchedTrees), because running pods keep using it. Null: there is no endpoint.
+  // those of warmups that select the preset torchinductor-redis. A tree stays in the set while its
+  // file events are recorded (WatchedTrees), because running pods keep using it. Null: there is no
+  // endpoint.
   std::function<void(std::set<std::string> trees)> serve_redis;
 };
 

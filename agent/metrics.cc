@@ -79,14 +79,15 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
            .help = "Time spent in store calls, without local processing of the bytes.",
            .labels = {"operation"}},
           metrics::SecondsBuckets())),
-      root_used_bytes(registry.NewGauge(
-          {.name = "cachewarm_root_used_bytes", .help = "Bytes used below the root directory."})),
-      root_free_bytes(
-          registry.NewGauge({.name = "cachewarm_root_free_bytes",
-                             .help = "Free bytes on the file system of the root directory."})),
-      root_limit_bytes(
-          registry.NewGauge({.name = "cachewarm_root_limit_bytes",
-                             .help = "Byte limit of the root directory; 0: no limit."})),
+      root_used_bytes(
+          registry.NewGauge({.name = "cachewarm_root_used_bytes",
+                             .help = "Bytes used below the agent's root directory (--root)."})),
+      root_free_bytes(registry.NewGauge(
+          {.name = "cachewarm_root_free_bytes",
+           .help = "Free bytes on the file system of the agent's root directory (--root)."})),
+      root_limit_bytes(registry.NewGauge(
+          {.name = "cachewarm_root_limit_bytes",
+           .help = "Byte limit of the agent's root directory (--byte-limit); 0: no limit."})),
       watched_directories(registry.NewGauge({.name = "cachewarm_watched_directories",
                                              .help = "Directories watched for file events."})),
       redis_requests(registry.NewCounter(

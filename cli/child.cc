@@ -42,7 +42,8 @@ std::vector<std::string> Assignments(const std::map<std::string, std::string>& e
   return assignments;
 }
 
-// Sets the dispositions and the mask of `state`. Async-signal-safe.
+// Sets the signal actions and the signal mask of this thread to those in `state`.
+// Async-signal-safe.
 void Restore(const SignalState& state) {
   for (int number = 1; number < NSIG; ++number) {
     struct ::sigaction action {};
@@ -57,7 +58,8 @@ bool Redirect(int from, int to) {
   return from == to || ::dup2(from, to) == to;
 }
 
-// Runs in the new process: only async-signal-safe calls, because other threads may hold locks.
+// Runs in the new process after fork(). Makes only async-signal-safe calls, because another thread
+// may have held a lock at the time of fork().
 [[noreturn]] void Execute(const ChildCommand& command, const CStrings& words,
                           const CStrings& environment, pid_t parent, int report) {
   Restore(command.signals);

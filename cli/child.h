@@ -23,9 +23,9 @@ struct ChildCommand {
   SignalState signals = SignalState::Default();
 };
 
-// A running command in the process group of this process, so that a terminal treats it as without
-// cachewarm. If this process is killed, the kernel kills the command (PR_SET_PDEATHSIG): no server
-// is left that holds a GPU and has no parent.
+// A running command in the process group of this process, so that it gets the signals of a terminal
+// (Ctrl-C) as without cachewarm. If this process is killed, the kernel kills the command too
+// (PR_SET_PDEATHSIG); otherwise a server without a parent could keep a GPU.
 class Child {
  public:
   // Starts the command. NOT_FOUND if the program does not exist, PERMISSION_DENIED if it cannot be
@@ -38,7 +38,7 @@ class Child {
   // Sends a signal; no effect after the command has ended. Thread-safe.
   void Signal(int number);
   // Waits until the command has ended and returns its exit code, or 128 + the signal that killed
-  // it. As process 1 of a container also reaps orphans. Call once.
+  // it. If this process is process 1 of a container, also reaps orphans. Call once.
   absl::StatusOr<int> Wait();
 
  private:

@@ -23,11 +23,11 @@ struct Collection {
   api::LeftBehind unnamed;                     // the skipped files that match no cache kind
 };
 
-// Collects every complete file of `tree` that `table` allows in a bundle. Does not check whether a
-// process is writing a file, because the directory belongs to the user. If a file changes after
-// this call, reading it fails with ABORTED. `tree` must outlive the files.
+// Collects every complete file of `tree` that `table` allows in a bundle. Does not detect that a
+// process is still writing a file; but if a file changes after this call, reading it fails with
+// ABORTED. `tree` must outlive the files.
 //
-// The second form also collects the paths in `also` that any preset allows.
+// The second form also collects the files whose paths are in `also`, if any preset allows them.
 absl::StatusOr<Collection> CollectTree(const fs::Dir& tree, const caches::CacheTable& table);
 absl::StatusOr<Collection> CollectTree(const fs::Dir& tree, const caches::CacheTable& table,
                                        const std::set<std::string>& also);

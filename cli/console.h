@@ -37,7 +37,7 @@ struct Console {
   const Clock& clock;
   std::stop_token stop;
   std::map<std::string, std::string> environment;
-  // `signals` delivers the signals that "run" forwards to its command; null: there are none but
+  // `signals` delivers the signals that "run" forwards to its command; null: a signal only requests
   // `stop`. `inherited` is the signal state with which the command starts.
   SignalRelay* signals = nullptr;
   SignalState inherited = SignalState::Default();

@@ -24,8 +24,9 @@ struct Machine {
   std::string key;
   EngineVersions engines;
 };
-// Without --image the image in the key is ImageOf(engines), so that a different version of an
-// engine gives a different key. UNAVAILABLE if the driver does not answer.
+// Returns the facts and the key of this machine. Without --image, the image in the key is
+// ImageOf(engines), so that a different version of an engine gives a different key. UNAVAILABLE if
+// the GPU driver does not answer.
 absl::StatusOr<Machine> FindMachine(const Arguments& arguments, EngineVersions engines = {});
 
 // Returns the tag of the machine's bundle: "k-<key>".

@@ -46,9 +46,9 @@ std::span<const Option> LimitOptionList() {
        .help = "reject bundles with more bytes in all files, uncompressed (default: 68719476736)"},
       {.name = "limit-ratio",
        .value = "TIMES",
-       .help = "reject bundles above 64 MiB uncompressed with a larger ratio of uncompressed to "
-               "compressed bytes "
-               "(default: 400)"},
+       .help =
+           "reject bundles with a larger ratio of uncompressed to compressed bytes, unless they "
+           "have at most 64 MiB uncompressed (default: 400)"},
   }};
   return kOptions;
 }

@@ -29,7 +29,7 @@ std::map<std::string, std::string> EnvironmentOf(char** variables) {
   return environment;
 }
 
-// Blocks the signals that "run" forwards, and returns them with those of BlockSignals().
+// Blocks the signals that "run" forwards, and returns `signals` with these added.
 sigset_t BlockForwardedSignals(sigset_t signals) {
   for (const int number : kForwardedSignals) {
     sigaddset(&signals, number);
@@ -80,7 +80,7 @@ int Main(const std::vector<std::string>& words) {
     std::_Exit(code);  // a thread hangs in a system call and uses what destructors would free
   }
   done = true;
-  // The waiter blocks SIGTERM and receives it with sigwaitinfo().
+  // Wakes the waiter, which blocks SIGTERM and receives it with sigwaitinfo().
   pthread_kill(waiter.native_handle(), SIGTERM);  // NOLINT(bugprone-bad-signal-to-kill-thread)
   return code;
 }

@@ -129,7 +129,7 @@ std::span<const Option> StoreOptionList() {
        .repeats = true},
       {.name = "mirror",
        .value = "HOST[:PORT][/BASE]",
-       .help = "mirror tried before the registry for content with a digest",
+       .help = "mirror to try before the registry for requests by digest",
        .repeats = true},
       {.name = "proxy",
        .value = "http://HOST[:PORT]",

@@ -41,8 +41,8 @@ struct OpenedReference {
   absl::StatusOr<Digest> Resolve(std::stop_token stop) const;
 };
 
-// Parses `text` and opens its store with the store options. Uses the proxies of the environment
-// unless --proxy is given.
+// Parses `text` and opens its store with the store options. Uses the proxies that the environment
+// variables name, unless --proxy is given.
 absl::StatusOr<OpenedReference> OpenReference(const std::string& text, const Arguments& arguments,
                                               const Console& console);
 

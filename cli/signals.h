@@ -32,7 +32,7 @@ struct ReceivedSignal {
   bool from_terminal = false;
 };
 
-// Takes signals from the thread in main that waits for them to the verb that forwards them.
+// Passes signals from the thread in main that waits for them to the verb that forwards them.
 // Thread-safe.
 class SignalRelay {
  public:

@@ -35,14 +35,14 @@ constexpr Duration kSyncLogInterval{60'000};
 // longer one.
 constexpr Duration kWarmupListWait{2'000};
 // Maximum time that a replica waits for its stores to sync before it joins the election. Because of
-// this wait, a replica with permission to list every kind is elected before one without. The wait
-// is not longer than the Lease lasts, so it does not delay the takeover from a dead leader.
+// this wait, a replica with permission to list every kind is elected before one that lacks it. The
+// wait is not longer than the Lease lasts, so it does not delay the takeover from a dead leader.
 constexpr Duration kSyncHeadStart{15'000};
 // Maximum retry interval of the held-pod controller after errors of the API server. Short, because
 // the pod stays held until a retry succeeds.
 constexpr Duration kHeldRetry{2'000};
-// Time until kubelet reports the replica as not ready: the readiness probe in
-// operator.yaml of the chart fails three times, 5 s apart.
+// Time from the moment at which /readyz begins to fail until kubelet has reported the replica as
+// not ready: the readiness probe in operator.yaml of the chart must fail three times, 5 s apart.
 constexpr Duration kUnreadyDelay{17'000};
 constexpr Duration kWarmupRetry{30'000};
 

@@ -60,11 +60,12 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
       .saved_seconds = registry.NewCounter(
           {.name = "cachewarm_saved_seconds_total",
            .help =
-               "Seconds saved by pods that started faster than the cold median, minus time held.",
+               "Seconds saved by pods that started faster than the median cold start, minus time "
+               "held.",
            .labels = of_type}),
       .lost_seconds = registry.NewCounter({.name = "cachewarm_lost_seconds_total",
                                            .help = "Seconds lost by pods that started slower than "
-                                                   "the cold median, including time held.",
+                                                   "the median cold start, including time held.",
                                            .labels = of_type}),
       .hold_seconds =
           registry.NewHistogram({.name = "cachewarm_hold_seconds",

@@ -9,8 +9,9 @@
 namespace cachewarm::op {
 
 // All metrics of the operator. The references are valid as long as the registry, and the metrics
-// are thread-safe. Counters of starts and savings increase only after a status with the same counts
-// was written (operator/apply), so that a new leader does not count a start twice.
+// are thread-safe. A start is counted only after it was recorded in the status of its CacheWarmup
+// (operator/apply). If the leader ends between the two, the start is never counted; no start is
+// counted twice.
 struct Metrics {
   metrics::Counter& pod_starts;           // labels: namespace, warmup, gpu_type, result
   metrics::Counter& saved_seconds;        // labels: namespace, warmup, gpu_type

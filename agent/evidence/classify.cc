@@ -96,9 +96,10 @@ class Tally {
     return seen.entries_opened > 0 ? api::StartResult::kHit : api::StartResult::kInert;
   }
 
-  // Updates the sets for an event of an index entry. An open file (held_) counts as read already,
-  // because a mapped file (dlopen) is closed only when the process exits. The close of a file that
-  // was open for writing removes it from held_, because it was not opened to be read.
+  // Updates the sets for an event of an index entry (a file with Role::kIndex). An open file
+  // (held_) counts as read already, because a mapped file (dlopen) is closed only when the process
+  // exits. The close of a file that was open for writing removes it from held_, because it was not
+  // opened to be read.
   void AddIndex(const FileEvent& event, bool written) {
     if (written) {
       written_.insert(event.path);

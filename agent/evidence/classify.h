@@ -12,12 +12,13 @@ namespace cachewarm::agent {
 //   hit       entries read, none compiled         partial   some read, some compiled
 //   miss      compiled, none read                 inert     no entry read, nothing compiled
 //   hollow    entries read, none compiled, but native code was rebuilt
-// The caller decides whether a miss was a cold start or the start of a builder.
+// An entry is an index entry (caches::Role::kIndex). The caller decides whether a miss was a cold
+// start or the start of a builder.
 struct Observation {
   api::StartResult result = api::StartResult::kUnknown;
   int entries_opened = 0;   // distinct existing index entries that were read
   int entries_written = 0;  // distinct index entries that were compiled
-  int native_built = 0;     // distinct native objects built, except those that only test a compiler
+  int native_built = 0;     // distinct files of host code that were built, except compiler tests
   // Time from the first compiled file to the last index entry; zero if no index entry was compiled.
   Duration compile_span{0};
 };
@@ -26,8 +27,8 @@ struct Observation {
 Observation ClassifyStart(const EventRecord& record, const api::StartWindow& start,
                           const caches::CacheTable& table);
 
-// Returns the files of the record that were opened, read or written, limited to those that `table`
-// allows in a bundle. Pure.
+// Returns the files that were opened, read or written according to `record`, limited to those that
+// `table` allows in a bundle. Pure.
 UsedFiles UsedIn(const EventRecord& record, const caches::CacheTable& table);
 
 }  // namespace cachewarm::agent

@@ -12,7 +12,8 @@
 
 namespace cachewarm::agent {
 
-// The events of one tree, limited in number. Not thread-safe.
+// The events of one tree, limited in number. Read() returns those of a window of time; a window is
+// incomplete if some of its events may be missing. Not thread-safe.
 class EventLog {
  public:
   struct Limits {
@@ -31,7 +32,8 @@ class EventLog {
   void Add(const FileEvent& event);
   // Marks all windows that begin before `now` as incomplete.
   void Lose(WallTime now);
-  // Appends the events in [begin, end] to `out`; clears `complete` if events may be missing.
+  // Appends the events in [begin, end] to `out`; sets `out.complete` to false if the window is
+  // incomplete.
   void Read(WallTime begin, WallTime end, EventRecord& out) const;
 
   size_t size() const { return events_.size(); }
@@ -44,8 +46,8 @@ class EventLog {
     FileEventType type = FileEventType::kOpened;
   };
 
-  // Returns the number of `path` and adds a path that has none. Returns -1 if the path cannot be
-  // added because the limit of paths is reached.
+  // Returns the number of `path`; a new path gets one. Returns -1 for a new path if paths_max is
+  // reached.
   int64_t Intern(const std::string& path);
   void DropBefore(WallTime time);
   void DropOldestHalf();

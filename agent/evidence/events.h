@@ -37,8 +37,8 @@ struct EventRecord {
 };
 
 // The window of a pod start: from one second before started_time to two seconds after ready_time.
-// It is wider than the start, because API times are whole seconds, rounded down, and kubelet sets
-// them with a delay.
+// The window is wider than the start itself, because API times are whole seconds, rounded down, and
+// kubelet sets them with a delay.
 inline WallTime WindowBegin(const api::StartWindow& start) {
   return start.started_time - Duration(1000);
 }

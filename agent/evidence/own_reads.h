@@ -13,10 +13,10 @@
 
 namespace cachewarm::agent {
 
-// Keeps events of the agent's own reads out of the records, because only reads by pods are
-// evidence. The agent reads a tree within a scope. A scope lists the events that these reads will
-// raise. When such an event arrives, it is not recorded and is removed from the list. An ended
-// scope is kept until the events that were queued at its end have been read. Thread-safe.
+// Keeps events of the agent's own reads out of the records, because the records serve to find out
+// which files pods read. The agent reads a tree within a scope. A scope lists the events that these
+// reads will raise. When such an event arrives, it is not recorded and is removed from the list. An
+// ended scope is kept until the events that were queued at its end have been read. Thread-safe.
 class OwnReadScopes {
  public:
   OwnReadScopes();
@@ -29,8 +29,8 @@ class OwnReadScopes {
   // Returns true if a read by the agent raised this event. Each expected event matches only once.
   bool Consume(std::string_view generation, const FileEvent& event);
 
-  // Returns the scopes that have ended. Pass them to Forget() once all events queued before this
-  // call have been read.
+  // Returns the scopes that have ended. Once all events that were queued at this call have been
+  // read, pass the scopes to Forget().
   using Ended = std::vector<const void*>;
   Ended EndedScopes() const;
   void Forget(const Ended& ended);

@@ -14,7 +14,7 @@ bool Gone(const absl::Status& status) {
          status.code() == absl::StatusCode::kInvalidArgument;
 }
 
-// Opens and visits one directory. Returns true if its contents are to be visited.
+// Opens and visits one directory. Returns true if its entries are to be visited too.
 bool Enter(const fs::Dir& root, const std::string& path, const ScanVisitor& visitor,
            absl::Status& status) {
   absl::StatusOr<fs::Dir> directory = root.OpenDir(path);

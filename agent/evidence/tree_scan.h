@@ -19,7 +19,7 @@ struct ScanLimits {
 struct ScanVisitor {
   // Called with the open directory before it is listed. If the callback adds a watch, no file is
   // missed: existing files are listed, later files raise an event. Return false to skip the
-  // contents.
+  // directory's entries.
   std::function<bool(std::string_view path, int fd)> directory;
   std::function<void(std::string_view path)> file;
 };

@@ -247,8 +247,8 @@ class InotifyWatcher final : public Watcher {
   }
 
   // Watches `path` and everything below it. Files that were created before their directory was
-  // watched have raised no event, so the event `found` is recorded for each file that exists.
-  // Without `found`, nothing is recorded.
+  // watched have raised no event. Therefore, if `found` is set, that event is recorded for each
+  // existing file; if not, nothing is recorded.
   void Scan(Tree& tree, const std::string& path, const std::optional<FileEvent>& found) {
     const ScanLimits limits{.depth_max = limits_.depth_max};
     const ScanVisitor visitor{

@@ -20,7 +20,7 @@ struct WatcherLimits {
   int depth_max = 32;
   int events_max = 200'000;        // limit of kept events per tree; each takes 24 bytes
   int paths_max = 50'000;          // limit of distinct paths per tree
-  Duration keep{2 * 3600 * 1000};  // at a limit, events older than this are dropped first
+  Duration keep{2 * 3600 * 1000};  // at events_max or paths_max, first drop events older than this
 };
 
 // One generation on disk. A warmup has several: the active one and those that pods still use.
@@ -29,9 +29,9 @@ struct WatchedTree {
   std::string warmup_uid;
   std::string directory;  // absolute path of the tree
   std::string run_as;     // user of the pods: "u1000" or "image"; empty matches every user
-  // True for a new tree that no pod can have used yet: its record is then complete for any window.
-  // False for a tree that was found after a restart, or whose directory kubelet made: its earlier
-  // events are unknown.
+  // True for a new tree that no pod can have used yet, so that no earlier event is missing. False
+  // for a tree that was found after a restart, or whose directory kubelet made: its earlier events
+  // are unknown.
   bool fresh = false;
 };
 
@@ -59,9 +59,9 @@ class Watcher {
   // Removes the watches and events of the tree.
   virtual void RemoveTree(std::string_view generation) = 0;
 
-  // Returns the events in [begin, end] of the warmup's trees for `run_as` (empty: all). Includes
-  // all events that the kernel had queued at the call. The record is incomplete if no such tree is
-  // watched.
+  // Returns the events in [begin, end] of the warmup's trees for `run_as` (empty: of all users).
+  // Includes all events that the kernel had queued at the call. The record is incomplete if no such
+  // tree is watched.
   virtual EventRecord Read(std::string_view warmup_uid, std::string_view run_as, WallTime begin,
                            WallTime end) = 0;
   EventRecord Read(std::string_view warmup_uid, WallTime begin, WallTime end) {

@@ -129,7 +129,7 @@ std::vector<ReplyPart> RemoteCommands::MultiGet(const Request& request) {
   return reply;
 }
 
-// Ignores a time to live (EX, PX, EXAT, PXAT, KEEPTTL): bundles decide how long entries live.
+// Ignores a time to live (EX, PX, EXAT, PXAT, KEEPTTL): an entry stays as long as its tree.
 std::string RemoteCommands::Set(const Request& request) {
   if (request.size() < 3) {
     return WrongCount("set");
@@ -180,8 +180,8 @@ std::string RemoteCommands::Hello(const Request& request) {
   return reply;
 }
 
-// Accepts SETINFO, with which redis-py reports its name and version, and SETNAME. redis-py ignores
-// an error reply to other subcommands.
+// Accepts SETINFO (with which redis-py reports its name and version) and SETNAME. Other subcommands
+// get an error reply, which redis-py ignores.
 std::string RemoteCommands::Client(const Request& request) const {
   const std::string subcommand = request.size() > 1 ? UpperCase(request[1]) : "";
   return subcommand == "SETINFO" || subcommand == "SETNAME"

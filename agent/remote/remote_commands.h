@@ -19,13 +19,13 @@ struct ReplyPart {
   int64_t file_bytes = 0;
 };
 
-// Executes the commands of one connection. It knows those that the remote caches of torch and
-// Triton send, and those that redis-py sends when it connects: GET, MGET, SET, EXISTS, PING, ECHO,
-// HELLO, CLIENT, SELECT and QUIT.
+// Executes the commands of one connection. Supports the commands that the remote caches of torch
+// and Triton send, and those that redis-py sends when it connects: GET, MGET, SET, EXISTS, PING,
+// ECHO, HELLO, CLIENT, SELECT and QUIT.
 //
-// A client must not fail because of this cache: torch lets an error reply to SET end the compile.
-// Therefore SET always succeeds, and a value that cannot be stored is absent afterwards, as in a
-// Redis that has evicted it; GET and MGET answer that a value is absent if it cannot be read.
+// A client must not fail because of this cache, and torch aborts a compile if SET gets an error
+// reply. Therefore SET always succeeds; a value that cannot be stored is absent afterwards, as in a
+// Redis that has evicted it. GET and MGET report a value that cannot be read as absent.
 class RemoteCommands {
  public:
   // `entries` and `metrics` must outlive the object.

@@ -14,7 +14,8 @@ namespace cachewarm::agent {
 struct RemoteLimits {
   int connections_max = 512;
   int connections_per_tree = 128;
-  // Limits of the bytes of requests that are being received: of all connections, and of one tree.
+  // Limits of the memory for requests that are being received: of all connections together, and of
+  // the connections of one tree.
   int64_t request_bytes_max = 96LL << 20U;
   int64_t request_bytes_per_tree = 32LL << 20U;
   Duration request{30'000};  // from the first to the last byte of a request
@@ -23,8 +24,8 @@ struct RemoteLimits {
   Duration idle{600'000};
 };
 
-// Counts the memory that connections have reserved for large arguments. Reserved before such an
-// argument is received.
+// Counts the memory that connections have reserved for large arguments. A connection reserves it
+// before it receives such an argument.
 struct RequestMemory {
   int64_t bytes = 0;
 };

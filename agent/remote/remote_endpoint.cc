@@ -56,8 +56,8 @@ absl::StatusOr<fs::Fd> Listen(const fs::Dir& root, const std::string& path) {
   return socket;
 }
 
-// A served tree. `connections` is the last member, so that they are destroyed before the members
-// that they refer to.
+// A served tree. `connections` is the last member: a connection refers to the others, so it must be
+// destroyed first.
 struct ServedTree {
   std::optional<RemoteEntries> entries;
   fs::Fd listener;
@@ -182,7 +182,7 @@ class PollingEndpoint final : public RemoteEndpoint {
       }
       return listener.status();
     }
-    // If the tree is already served, its connections refer to the present entries: keep those.
+    // If the tree is already served, its connections refer to `tree.entries`: keep that object.
     if (!tree.entries.has_value()) {
       tree.entries.emplace(*std::move(entries));
     }
@@ -199,7 +199,8 @@ class PollingEndpoint final : public RemoteEndpoint {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
       fs::Fd socket(::accept4(tree.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!socket.ok()) {
-        // Without a free descriptor the client stays pending and would make poll(2) return at once.
+        // Without a free descriptor the client stays pending and would make every poll(2) return at
+        // once, so Wait() then skips the listeners.
         is_exhausted_ = is_exhausted_ || errno == EMFILE || errno == ENFILE || errno == ENOMEM;
         return;
       }

@@ -28,7 +28,8 @@ struct RemoteEndpointOptions {
 // Serves the entries of trees to torch's Redis remote caches, on a Unix socket in each tree
 // ("redis/endpoint.sock"). Pods reach the socket through the mount of their own tree only, so a pod
 // reads and writes the entries of its own warmup and user, exactly as with the files of the tree.
-// Reads and writes raise file events in the tree and are evidence like those of an engine.
+// Reads and writes through the socket raise file events in the tree, and are recorded as if the pod
+// had accessed the files.
 //
 // Clients are untrusted: connections, memory, sizes and times are limited (RemoteLimits,
 // RemoteEntryLimits). Runs on its own thread. Thread-safe.

@@ -11,8 +11,8 @@
 
 namespace cachewarm::agent {
 
-// The directory of the entries and of the socket in each served tree; lib/caches/kinds captures its
-// entries and points torch to the socket.
+// Directory in each served tree that holds the entries and the socket. lib/caches/kinds lists the
+// entries as files to capture, and points torch to the socket.
 inline constexpr std::string_view kRemoteFolder = "redis";
 inline constexpr std::string_view kRemoteSocket = "endpoint.sock";
 // Private directory below the root for files that are not complete yet.

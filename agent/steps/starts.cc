@@ -41,8 +41,8 @@ void Starts::Poll(const std::vector<api::StartWindow>& windows) {
   }
 }
 
-// Returns true if every tree that the pod may have mounted was cold. A miss is then expected,
-// because there was no bundle to hit.
+// Returns true if every tree that the pod may have mounted was cold (without a bundle). A miss is
+// then expected, because there was no bundle to hit.
 bool Starts::StartedWithoutBundle(const api::StartWindow& window) const {
   const Mount mount = tables_.MountOf(window.warmup_uid, window.run_as);
   if (!CheckMount(mount).ok()) {

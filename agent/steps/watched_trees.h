@@ -20,7 +20,8 @@ class WatchedTrees {
   // `fresh` means that no link has led to the tree yet.
   void Add(const Mount& mount, const std::string& generation, bool fresh);
   // Forgets trees that another process removed from the disk. Call it before a step makes a tree of
-  // the same name, which would otherwise not be watched. Returns true if it forgot a tree.
+  // the same name: the new tree would otherwise count as watched already. Returns true if it forgot
+  // a tree.
   bool ForgetGone(const Inventory& inventory);
   // Updates the watches. Call once per iteration.
   void Update(const Inventory& inventory);

@@ -11,7 +11,7 @@
 
 namespace cachewarm::agent {
 
-// The facts of the node, and how far the agent knows its GPUs.
+// The facts of the node, and whether the GPU driver has answered.
 struct GpuObservation {
   fingerprint::NodeFacts facts;
   // True until the driver has answered once: `facts` then has no GPU type.
@@ -25,7 +25,7 @@ std::string ReportedGpuType(const GpuObservation& gpu);
 
 // Returns the conditions of the NodeCache that concern GPUs (api::kGpu...): `before`, updated from
 // `gpu` and from `offer`, the accelerators in the Node object. A condition that has never been True
-// is not listed. Drops other types. Pure.
+// is not listed. Drops conditions of other types. Pure.
 std::vector<api::Condition> GpuConditions(const std::vector<api::Condition>& before,
                                           const GpuObservation& gpu, const api::NodeOffer& offer,
                                           WallTime now);

@@ -12,9 +12,9 @@
 
 namespace cachewarm::agent {
 
-// Where the error came from that ended a fetch.
+// Origin of the error that ended a fetch.
 enum class FaultSource {
-  kBundle,     // the bundle is invalid, or the store returned other bytes
+  kBundle,     // the bundle is invalid, or its bytes do not match the digest
   kSignature,  // no signature by a trusted key, or the keys cannot be read
   kStore,      // the store does not respond or denies access
   kDisk,       // the disk of this node
@@ -63,12 +63,12 @@ inline constexpr Duration kQuarantineMax{6 * 3600 * 1000};
 // Classifies an error of a fetch.
 FaultKind KindOfFault(FaultSource source, const absl::Status& status);
 
-// Returns the reason in NodeCache.status and in metrics.
+// Returns the reason that NodeCache.status and the metrics report for `kind`.
 std::string ReasonOf(FaultKind kind);
 
 // Returns true if the fault concerns one bundle: the other bundles of the generation are then
-// fetched without that one. Returns false for a fault of the store or the disk: then all bundles
-// wait.
+// fetched without that one. Returns false for a fault of the store or the disk: all bundles of the
+// generation then wait.
 bool IsBundleFault(FaultKind kind);
 
 struct Moment {

@@ -41,7 +41,7 @@ struct Inventory {
   std::map<Mount, Link> links;  // mounts whose path does not exist are absent
   std::map<std::string, Generation> generations;
   std::set<std::string> staging;               // names of unfinished trees
-  std::map<std::string, DamagedTree> damaged;  // by generation; a tree may be removed already
+  std::map<std::string, DamagedTree> damaged;  // by generation; also lists removed trees
 };
 
 }  // namespace cachewarm::agent

@@ -35,8 +35,8 @@ int64_t RunAsUser(std::string_view run_as);
 // Returns the name of the tree with exactly these bundles, in any order: 32 hex digits of the
 // SHA-256 over warmup uid, run-as, sorted digests, `renew` and `attempt`. `renew` is a counter in
 // the spec, which the operator increments to request a fresh tree of the same bundles; `attempt` is
-// the number of damaged trees before this one. The same input gives the same name on all nodes and
-// after restarts.
+// the number of earlier trees of these bundles that were damaged. The same input gives the same
+// name on all nodes and after restarts.
 std::string GenerationId(const Mount& mount, std::vector<Digest> digests, int renew = 0,
                          int attempt = 0);
 

@@ -47,8 +47,8 @@ class Planner {
   }
 
  private:
-  // Orders the warmups by priority: bundles that pods wait for get worker threads and disk space
-  // first.
+  // Orders the warmups by fetch priority, so that bundles that pods wait for get worker threads and
+  // disk space first.
   std::vector<const api::WantedWarmup*> ByNeed() const {
     std::vector<const api::WantedWarmup*> out;
     for (const api::WantedWarmup& wanted : input_.desired.warmups) {
@@ -171,10 +171,11 @@ class Planner {
                      "configuration or remove warmups from this node",
                      bytes, input_.disk.used_bytes, input_.disk.limit_bytes)};
     } else if (bytes > input_.disk.free_bytes - kReserveBytes) {
-      refusal = {.reason = std::string(api::reason::kDiskFull),
-                 .message = fmt::format("{} bytes and 64 MiB of reserve needed, {} bytes free: "
-                                        "delete files on the disk of the root directory",
-                                        bytes, input_.disk.free_bytes)};
+      refusal = {
+          .reason = std::string(api::reason::kDiskFull),
+          .message = fmt::format("{} bytes and 64 MiB of reserve needed, {} bytes free: "
+                                 "delete files on the disk of the agent's root directory (--root)",
+                                 bytes, input_.disk.free_bytes)};
     } else {
       planned_bytes_ = bytes;
       return true;

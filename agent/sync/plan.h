@@ -24,7 +24,8 @@ struct Prepare {
   friend bool operator==(const Prepare&, const Prepare&) = default;
 };
 
-// Flips the link to an empty tree immediately, because the active tree must not be used any more.
+// Flips the mount's link to an empty tree, because the active tree is damaged or the spec requests
+// a fresh one (`renew`).
 struct Renew {
   Mount mount;
   int renew = 0;
@@ -45,8 +46,9 @@ struct Fetch {
   Mount mount;
   std::string generation;
   std::vector<api::WantedBundle> bundles;
-  // Active trees of the same warmup whose files are reused. Damaged trees and trees made for
-  // another `renew` are excluded. Empty if the new tree replaces a damaged one.
+  // Active trees of the same warmup whose files are reused. Excludes damaged trees, and trees made
+  // for another value of the counter `renew` in the spec. Empty if the new tree replaces a damaged
+  // one.
   std::vector<std::string> sources;
   friend bool operator==(const Fetch&, const Fetch&) = default;
 };
@@ -74,8 +76,8 @@ struct PlanInput {
 };
 
 struct Plan {
-  // Ordered by kind: Prepare and Renew, Activate, Discard, Fetch. Thus steps that pods wait for
-  // come first. Within a kind, ordered by the fetch priority of the warmup.
+  // Ordered by kind: Prepare and Renew, Activate, Discard, Fetch. Thus quick steps that pods need
+  // come first. Steps of one kind are ordered by the fetch priority of their warmups.
   std::vector<Step> steps;
   // Bundles that are not fetched for lack of disk space or because their trees were damaged
   // repeatedly, with the failure to report.
@@ -97,8 +99,8 @@ inline constexpr int kTreesMax = 3;
 std::optional<std::string> SelectTree(const Inventory& inventory, const Mount& mount,
                                       const std::vector<Digest>& digests, int renew);
 
-// Returns the bundles of `wanted`, in their order, that the mount should contain now: all except
-// those that wait for a retry.
+// Returns the bundles that the mount should contain now, in the order of `wanted`: all except those
+// that wait for a retry.
 std::vector<api::WantedBundle> EligibleBundles(const api::WantedWarmup& wanted,
                                                const History& history, MonoTime now);
 

@@ -151,8 +151,9 @@ class Reporter {
     return most;
   }
 
-  // Returns the failure to report for the bundle: its own, else the refusal by the plan, else the
-  // failure of the generation that would contain it. Returns null if there is none.
+  // Returns the failure to report for the bundle: that of the bundle itself, else the reason why
+  // the plan does not fetch it, else the failure of the generation that would contain it. Returns
+  // null if there is none.
   const FailureState* FindFailure(const Digest& digest) const {
     const BundleName name{wanted_.uid, digest};
     if (const auto own = input_.history.bundles.find(name); own != input_.history.bundles.end()) {

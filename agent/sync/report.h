@@ -35,13 +35,14 @@ struct ReportInput {
   const api::RootStatus& root;
 };
 
-// Returns one entry per wanted warmup, in the order of the spec. A run-as counts as prepared only
-// if its link leads to a usable directory on a disk that is writable and executable. A bundle
-// counts as active only if it is in the active generation of every run-as. Pure.
+// Returns one entry per wanted warmup, in the order of the spec. A run-as (user of the pods) counts
+// as prepared only if its link leads to a usable directory, and the disk is writable and not
+// mounted noexec. A bundle counts as active only if it is in the active generation of every run-as.
+// Pure.
 std::vector<api::NodeWarmup> ReportWarmups(const ReportInput& input);
 
-// Returns true if anything except the heartbeat differs. Used and free bytes of the disk count only
-// if they differ by more than a twentieth.
+// Returns true if the statuses differ. Ignores the heartbeat, and differences of a twentieth or
+// less in the used and free bytes of the disk.
 bool HasStatusChanged(const api::NodeCacheStatus& before, const api::NodeCacheStatus& after);
 
 }  // namespace cachewarm::agent

@@ -44,15 +44,17 @@ absl::StatusOr<std::string> FreeColdId(const fs::Dir& root, const Mount& mount) 
   for (int attempt = 0; attempt < kColdTreesMax; ++attempt) {
     std::string id = ColdId(mount, attempt);
     const absl::StatusOr<fs::FileStat> found = root.Stat(GenerationPath(id));
-    // A link at this path is left over from an Adopt() that was killed; the id can be used.
+    // A link at this path is left over from an agent that was killed during Adopt(); the id can be
+    // used.
     if (absl::IsNotFound(found.status()) || (found.ok() && found->type == fs::FileType::kSymlink)) {
       return id;
     }
     CW_RETURN_IF_ERROR(found.status());
   }
-  return absl::ResourceExhaustedError(
-      fmt::format("{}: {} trees without a bundle exist; remove .gen/cold-* to which no link leads",
-                  MountPath(mount), kColdTreesMax));
+  return absl::ResourceExhaustedError(fmt::format(
+      "{}: {} trees without a bundle exist; in the root directory (--root), remove those "
+      "of .gen/cold-* to which no link leads",
+      MountPath(mount), kColdTreesMax));
 }
 
 absl::StatusOr<std::string> MakeTree(const fs::Dir& root, const Mount& mount, std::string id,
@@ -94,8 +96,9 @@ absl::Status Flip(const fs::Dir& root, const Mount& mount, const std::string& ge
   return fs::ReplaceLink(root, MountPath(mount), LinkTarget(generation));
 }
 
-// Converts a directory that kubelet made at the path of the mount into a tree. The directory and
-// the link to it are exchanged in one step, so the pod keeps writing into the same directory.
+// Converts a directory that kubelet made at the path of the mount into a tree. Exchanges the
+// directory with a link to it in one step, so a pod that mounted it keeps writing into the same
+// directory.
 absl::Status Adopt(const fs::Dir& root, const Mount& mount, const PrepareOptions& options) {
   const std::string path = MountPath(mount);
   CW_RETURN_IF_ERROR(OpenToPods(root, path, mount));

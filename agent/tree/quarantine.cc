@@ -95,7 +95,8 @@ absl::Status WriteQuarantinedBundle(const fs::Dir& root, const QuarantinedBundle
 
 std::vector<QuarantinedBundle> ReadQuarantinedBundles(const fs::Dir& root) {
   std::vector<QuarantinedBundle> bundles;
-  // If the directory is unreadable, the quarantined bundles are fetched once more.
+  // If the directory is unreadable, the list is empty, and the quarantined bundles are fetched once
+  // more.
   ForEachRecord(root, kQuarantineRecords, [&](const std::string& path) {
     const absl::StatusOr<Json> object = ReadRecord(root, path, kRecordBytesMax);
     absl::StatusOr<QuarantinedBundle> bundle =
@@ -126,7 +127,7 @@ absl::Status WriteDamagedTree(const fs::Dir& root, const std::string& generation
 
 bool IsDamagedTree(const fs::Dir& root, const std::string& generation) {
   const absl::StatusOr<bool> exists = root.Exists(DamagedTreePath(generation));
-  // On error, treat the tree as damaged: an unneeded rebuild is better than serving bad files.
+  // On error, treat the tree as damaged: replacing a good tree is better than using a damaged one.
   return !exists.ok() || *exists;
 }
 

@@ -72,12 +72,13 @@ absl::Status RecordActivation(const fs::Dir& root, const Mount& mount,
 absl::Status RepairActivations(const fs::Dir& root, const Mount& mount,
                                const std::string& generation, WallTime now);
 
-// Maximum time from the moment at which kubelet resolves a container's mount to started_at.
+// Maximum time between the moment at which kubelet resolves a container's mount and the container's
+// start time in the API.
 inline constexpr Duration kMountedBefore{30'000};
 
 // Returns the generations that a container started at `started_time` may have mounted, newest
-// first. There may be several, because kubelet resolves the mount up to `before` earlier and API
-// times are whole seconds. Empty only if nothing is recorded.
+// first. There may be several, because kubelet resolves the mount up to `before` before
+// `started_time`, and API times are whole seconds. Empty only if nothing is recorded.
 std::vector<std::string> GenerationsAt(const std::vector<Activation>& activations,
                                        WallTime started_time, Duration before);
 

@@ -15,7 +15,7 @@ namespace cachewarm::agent {
 // ".gen/retired-*", which no link can lead to; running containers keep their mounted trees. Then
 // records `node`, the GPU type and CPU class of this node, as the last user of the root. Returns
 // the number of retired trees. Call at start, after SweepLeftovers() and before any other step. If
-// the call is killed, the call at the next start completes the work.
+// the agent is killed during the call, the call at its next start completes the work.
 absl::StatusOr<int> RetireForeignTrees(const fs::Dir& root, const std::string& node,
                                        const PrepareOptions& options);
 

@@ -95,8 +95,8 @@ absl::Status SweepLeftovers(const fs::Dir& root) {
                                         kQuarantineRecords, kDamagedRecords}) {
     CW_RETURN_IF_ERROR(Sweep(root, folder, 1, IsTemporary));
   }
-  // Generations are directories. A link among them is left over from an Adopt() (links.cc) that was
-  // killed.
+  // Generations are directories. A link among them is left over from an agent that was killed
+  // during Adopt() (links.cc).
   CW_RETURN_IF_ERROR(Sweep(root, kGenerations, 1, [](const fs::WalkEntry& entry) {
     return entry.stat.type != fs::FileType::kDirectory;
   }));
@@ -115,12 +115,13 @@ api::RootStatus CheckRoot(const fs::Dir& root, int64_t limit_bytes) {
   const absl::Status written = fs::WriteFileAtomic(root, kProbeFile, "probe\n", 0600);
   status.writable = written.ok() && !space->read_only;
   if (!status.writable) {
-    status.message = space->read_only ? "the root directory is read-only: mount its disk read-write"
-                                      : fmt::format("cannot write a file: {}", Message(written));
+    status.message = space->read_only
+                         ? "the agent's root directory is read-only: mount its disk read-write"
+                         : fmt::format("cannot write a file: {}", Message(written));
   } else if (!status.executable) {
     status.message =
-        "the root directory's disk is mounted noexec, so compiled code cannot be loaded: mount it "
-        "with exec or set another root";
+        "the disk of the agent's root directory is mounted noexec, so compiled code cannot be "
+        "loaded: mount the disk with exec or set another root directory (--root)";
   }
   if (const auto usage = fs::MeasureTree(root, kGenerations); usage.ok()) {
     status.used_bytes = usage->allocated_bytes;

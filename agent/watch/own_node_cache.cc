@@ -26,8 +26,8 @@ void OwnNodeCache::OnChange(const kube::Change& change) {
   }
   absl::StatusOr<api::NodeCache> decoded = api::DecodeNodeCache(*change.after);
   if (!decoded.ok()) {
-    // Keep the previous spec. A NodeCache that another version wrote, and that this agent cannot
-    // decode, must not make it drop work of the previous spec.
+    // Keep the previous spec. This agent may be unable to decode a NodeCache that another version
+    // wrote, and must then not drop the work of the previous spec.
     log_.Error("cannot decode NodeCache; keeping the previous spec",
                {{"node", node_name_}, {"err", Message(decoded.status())}});
     return;

@@ -24,8 +24,9 @@ struct Connection {
 };
 
 // Connects to the cluster that kubectl would use: --kubeconfig, $KUBECONFIG, ~/.kube/config;
-// without these, the service account of the pod. Uses the proxies of the environment. Errors:
-// INVALID_ARGUMENT if options or files conflict, FAILED_PRECONDITION if no cluster is configured.
+// without these, the service account of the pod. Uses the proxies that the environment variables
+// name (HTTPS_PROXY). Errors: INVALID_ARGUMENT if options or files conflict, FAILED_PRECONDITION if
+// no cluster is configured.
 absl::StatusOr<Connection> Connect(const Arguments& arguments, const Console& console);
 
 }  // namespace cachewarm::cli

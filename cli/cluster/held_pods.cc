@@ -35,8 +35,8 @@ constexpr int kReleaseTries = 4;
 // The CronJob that runs `cachewarm release` (release.yaml of the chart) has 55 s for all pods of
 // the cluster, so pods of slow namespaces are deferred until all others are released.
 constexpr gate::SlowNamespaceLimiter::SlowPatches kDeferSlow{.at_once = 0, .limit = Duration(0)};
-// Longest annotation value that is kept: the length of a DNS subdomain, which no valid value
-// exceeds. A longer value counts as missing, because users may write up to 256 KiB.
+// Longest annotation value that is kept: the maximum length of a DNS subdomain, which no valid
+// value exceeds. A longer value counts as missing, because users may write up to 256 KiB.
 constexpr size_t kAnnotationBytesMax = 253;
 
 // Returns true if the pod has any scheduling gate. Pods without one, most pods, are not decoded.
@@ -54,8 +54,8 @@ std::string AnnotationValue(const api::Pod& pod, std::string_view key) {
 }
 
 // Returns a copy with only the fields that a release needs, to save memory: thousands of pods may
-// be held, each as large as the server allows. If the pod has annotations, the copy has some too:
-// without any, the release patch would not record the reason of the release in an annotation.
+// be held, each as large as the server allows. If the pod has annotations, so does the copy,
+// because the release patch adds the reason of the release only to existing annotations.
 api::Pod MinimalPod(const api::Pod& pod) {
   api::Pod out;
   out.meta.ns = pod.meta.ns;
@@ -72,8 +72,8 @@ api::Pod MinimalPod(const api::Pod& pod) {
   return out;
 }
 
-// Decodes a pod. If that fails, reads only its identity and gates, which are sufficient to release
-// it.
+// Decodes a pod. If that fails, reads only the identity and the gates of the pod, which are
+// sufficient to release it.
 api::Pod ReadPod(Json object) {
   const auto shared = std::make_shared<const Json>(std::move(object));
   const absl::StatusOr<api::Pod> pod = api::DecodePod(shared);
@@ -120,7 +120,7 @@ class Release {
     CW_RETURN_IF_ERROR(request_.names.empty() ? FindAll() : FindNamed());
     const std::vector<const api::Pod*> pods = InterleaveNamespaces(held_);
     FanOut(pods.size(), kParallelReleases, stop_, [&](size_t i) { ReleaseOrDefer(*pods[i]); });
-    // All other pods are already released, so slow patches cannot delay any of them.
+    // All other pods are already released, so slow patches of the deferred pods cannot delay them.
     FanOut(deferred_.size(), kParallelReleases, stop_,
            [this](size_t i) { Report(ReleasePod(*deferred_[i], stop_)); });
     return stop_.stop_requested() ? absl::CancelledError("interrupted") : absl::OkStatus();
@@ -200,8 +200,8 @@ class Release {
   }
 
   // Releases a pod, or defers it if its namespace is slow. A patch that fails after a second or
-  // more makes its namespace slow (gate::SlowNamespaceLimiter). If that patch was cancelled, its
-  // own pod is deferred too; otherwise the failure is reported.
+  // more makes its namespace slow (gate::SlowNamespaceLimiter). If the limiter cancelled the patch,
+  // its pod is deferred too; if the patch failed, the failure is reported.
   void ReleaseOrDefer(const api::Pod& pod) {
     if (const std::optional<ReleaseResult> result = SkipResult(pod); result.has_value()) {
       ReleaseOutcome outcome = OutcomeFor(pod, dependencies_.clock.Now());

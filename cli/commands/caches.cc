@@ -102,11 +102,10 @@ Verb CachesVerb() {
       .summary = "List the kinds of compile cache that cachewarm knows",
       .text =
           "Lists the presets of spec.caches and of \"cachewarm run --cache\". With KIND describes\n"
-          "that kind: its variables, the files that a bundle carries and those that stay behind,\n"
-          "the files that a hit reads and a miss writes, absolute paths inside, how the kind was\n"
-          "verified, and where its files name the version of an engine. In the values of "
-          "variables\n"
-          "@ stands for the directory of the kind.\n\n"
+          "that kind of cache: its environment variables, the files that a bundle holds or omits,\n"
+          "the files that a hit reads and a miss writes, absolute paths in the files, how the\n"
+          "kind was verified, and which files name the version of an engine. In the values of\n"
+          "variables, @ stands for the directory of the kind.\n\n"
           "  cachewarm caches\n"
           "  cachewarm caches vllm triton\n",
       .options = {{.name = "json", .help = "print the kinds as a JSON array"}},

@@ -22,7 +22,7 @@ struct Copied {
 absl::StatusOr<Copied> CopyBetween(const OpenedReference& source, const OpenedReference& target,
                                    const Arguments& arguments, Console& console) {
   if (!target.reference.digest.empty()) {
-    return absl::InvalidArgumentError("TARGET: use a :tag or none, not a digest");
+    return absl::InvalidArgumentError("TARGET: must not have a digest; give a :tag or nothing");
   }
   Copied copied;
   CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
@@ -46,7 +46,7 @@ absl::StatusOr<int> CopyVerb(const Arguments& arguments, Console& console, bool 
   CW_ASSIGN_OR_RETURN(OpenedReference target,
                       OpenReference(arguments.positionals()[1], arguments, console));
   if (target.reference.store_url == source.reference.store_url) {
-    target.store = source.store;  // one store can mount blobs instead of copying them
+    target.store = source.store;  // within one store, blobs are mounted, not copied
   }
   CW_ASSIGN_OR_RETURN(const Copied copied, CopyBetween(source, target, arguments, console));
   if (verify) {

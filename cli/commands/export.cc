@@ -182,7 +182,7 @@ Verb ExportVerb() {
       .text =
           "Writes a file whose bytes torch.compiler.load_cache_artifacts() takes (torch 2.8 to\n"
           "2.15): the graphs, autotune results, profiles and precompiled functions of one cache.\n"
-          "The format has no place for compiled C++ kernels, so that a process that only loads\n"
+          "The format cannot hold compiled C++ kernels, so a process that only loads\n"
           "the artifact compiles them again.\n\n"
           "The cache is a BUNDLE, the bundle of this machine in --store, or a directory: --dir,\n"
           "TORCHINDUCTOR_CACHE_DIR, or the directory of \"cachewarm run --name NAME\".\n\n"
@@ -209,7 +209,9 @@ Verb ExportVerb() {
                   {.name = "quiet", .help = "do not print progress"},
                   {.name = "python",
                    .value = "FILE",
-                   .help = "Python whose engines are part of the cache key (default: python3)"}},
+                   .help =
+                       "Python whose torch, triton, vllm, ... versions are part of the cache key "
+                       "(default: python3)"}},
       .run = Export};
   verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());
   verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());

@@ -104,8 +104,8 @@ std::string BundleName(const Target& target) {
 }
 
 // Returns the environment variables with which a process finds the imported entries. torch's keys
-// include the setting of precompiled headers, so it must be the same as in the process that saved
-// the artifact.
+// include the setting of precompiled headers, so this setting must be the same as in the process
+// that saved the artifact.
 std::map<std::string, std::string> VariablesFor(const Artifact& artifact,
                                                 const std::string& directory) {
   std::map<std::string, std::string> variables = PresetVariables(directory);
@@ -138,8 +138,9 @@ void PrintWarnings(const Artifact& artifact, Console& console) {
   }
   if (objects.compiled < objects.kernels) {
     console.err << fmt::format(
-        "{} of {} kernels have no compiled object{}: a start that hits their entries compiles the "
-        "kernels again; set --with to the TORCHINDUCTOR_CACHE_DIR of the process that saved the "
+        "{} of {} kernels have no compiled object{}: a start that hits an entry with such a kernel "
+        "compiles it again; set --with to the TORCHINDUCTOR_CACHE_DIR of the process that saved "
+        "the "
         "artifact\n",
         objects.kernels - objects.compiled, objects.kernels,
         artifact.inductor.has_value() ? fmt::format(" in {}", artifact.inductor->name()) : "");
@@ -272,14 +273,15 @@ Verb ImportVerb() {
       .options =
           {{.name = "with",
             .value = "DIR",
-            .help = "Inductor directory of the process that saved FILE; has its compiled kernels "
+            .help = "Inductor directory, with the compiled kernels, of the process that saved FILE "
                     "(default: TORCHINDUCTOR_CACHE_DIR)"},
            {.name = "dry-run", .help = "list the files that would be written"},
            {.name = "json", .help = "print the result as a JSON object"},
            {.name = "quiet", .help = "do not print progress"},
            {.name = "python",
             .value = "FILE",
-            .help = "Python whose engines are part of the cache key (default: python3)"}},
+            .help = "Python whose torch, triton, vllm, ... versions are part of the cache key "
+                    "(default: python3)"}},
       .run = Import};
   const std::vector<Option> source = SourceOptionList();
   verb.options.insert(verb.options.end(), source.begin(), source.end());

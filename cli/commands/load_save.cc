@@ -26,11 +26,11 @@ namespace cachewarm::cli {
 namespace {
 
 constexpr Duration kMaxWait{600'000};
-// Names the bundle that "load" could not unpack, so that "save" replaces it.
+// File with the digest of a bundle that "load" could not unpack; "save" replaces that bundle.
 constexpr char kDamaged[] = ".cachewarm/damaged";
 constexpr int64_t kDamagedBytesMax = 256;
 
-// The result of a transfer, in the terms of b10-transfer.
+// The result of a transfer, with the status names of b10-transfer.
 struct Result {
   std::string_view status;  // SUCCESS, SKIPPED, DOES_NOT_EXIST or ERROR
   int code = kOk;
@@ -54,8 +54,9 @@ Result Failure(const absl::Status& status) {
           .reason = Message(status)};
 }
 
-// The cache directory of a transfer, and the tree of which bundles are made. Both are the same
-// directory, unless TORCHINDUCTOR_CACHE_DIR names one that is not part of a tree.
+// The cache directory of a transfer, and the tree that bundles are made from. Both are the same
+// directory, unless the cache directory is a TORCHINDUCTOR_CACHE_DIR outside of any tree
+// (torch_directory.h).
 struct Transfer {
   BundleSource source;
   TransferLimits limits;
@@ -65,7 +66,7 @@ struct Transfer {
   std::string note;
 };
 
-// Returns TORCHINDUCTOR_CACHE_DIR if it is the cache directory of the transfer.
+// Returns TORCHINDUCTOR_CACHE_DIR; empty if it is not set or --dir takes precedence.
 std::string TorchDirectory(const Arguments& arguments, const Console& console) {
   return arguments.Value("dir").empty() ? console.Environment("TORCHINDUCTOR_CACHE_DIR") : "";
 }
@@ -79,7 +80,8 @@ absl::StatusOr<std::string> RealPath(const std::string& path) {
   return (real / "").parent_path().string();
 }
 
-// Opens the directories of a transfer. `adopt`: files without a marker were compiled here.
+// Opens the directories of a transfer. `adopt`: files in a directory without a marker count as
+// compiled on this machine (DirectoryOptions).
 absl::StatusOr<Transfer> Open(const Arguments& arguments, const Console& console, bool adopt) {
   const std::string python = arguments.Value("python", "python3");
   CW_ASSIGN_OR_RETURN(
@@ -130,13 +132,13 @@ absl::Status CheckStoreSpace(const Transfer& transfer) {
   }
   return absl::ResourceExhaustedError(
       fmt::format("{}: {} bytes are free, but {} must be (--min-free-bytes, MIN_B10FS_SPACE_MB, "
-                  "MAX_CONCURRENT_SAVES); free space on this disk or lower the limit",
+                  "MAX_CONCURRENT_SAVES); delete files on this disk or lower the limit",
                   url.directory, space.free_bytes, transfer.limits.store_free_bytes_min));
 }
 
 Result LoadInto(const Transfer& transfer, const Clock& clock, const std::stop_token& stop) {
-  // A directory that has files but no tree was filled without cachewarm, so it is unknown on which
-  // machine its files were compiled.
+  // A TORCHINDUCTOR_CACHE_DIR that has files but no tree of cachewarm was filled without cachewarm,
+  // so it is unknown on which machine the files were compiled.
   if (transfer.torch.has_value() && TakeSnapshot(transfer.tree).empty()) {
     bool filled = false;
     const absl::Status walked =
@@ -148,7 +150,8 @@ Result LoadInto(const Transfer& transfer, const Clock& clock, const std::stop_to
           return filled ? fs::WalkNext::kStop : fs::WalkNext::kContinue;
         });
     if (walked.ok() && filled) {
-      return Skipped("the directory already has files of an unknown machine");
+      return Skipped(
+          "the directory already has files, and no record of the machine that compiled them");
     }
   }
   const FetchReport fetched =
@@ -274,7 +277,8 @@ Verb TransferVerb(Verb verb) {
   verb.options.push_back(
       {.name = "python",
        .value = "FILE",
-       .help = "Python whose engines are part of the cache key (default: python3)"});
+       .help = "Python whose torch, triton, vllm, ... versions are part of the cache key "
+               "(default: python3)"});
   verb.options.push_back({.name = "max-wait",
                           .value = "SECONDS",
                           .help = "end with ERROR after this many seconds (default: 600)"});
@@ -290,8 +294,8 @@ Verb TransferVerb(Verb verb) {
 
 Verb LoadVerb() {
   static const std::string text =
-      "Adds the files of this machine's bundle that the cache directory lacks. For programs that\n"
-      "start their compiler themselves; \"cachewarm run\" does all of this for a command.\n" +
+      "Adds the files of this machine's bundle that the cache directory lacks. For scripts that\n"
+      "start a command themselves; \"cachewarm run\" loads, runs a command and saves.\n" +
       std::string(kResults) + "  cachewarm load --store /srv/bundles --name llama --dir /cache\n";
   return TransferVerb({.name = "load",
                        .summary = "Load the compile caches of this machine from the store",
@@ -302,7 +306,8 @@ Verb LoadVerb() {
 Verb SaveVerb() {
   static const std::string text =
       "Publishes the files of the cache directory together with those that the store already has.\n"
-      "Files in a directory without a marker count as compiled on this machine.\n" +
+      "If the directory has no file .cachewarm/machine.json, which names the machine that\n"
+      "compiled its files, they count as compiled on this machine.\n" +
       std::string(kResults) + "  cachewarm save --store /srv/bundles --name llama --dir /cache\n";
   return TransferVerb({.name = "save",
                        .summary = "Save the compile caches of this machine to the store",

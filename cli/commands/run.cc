@@ -170,7 +170,7 @@ class CommandRun {
                          .environment = context_ == nullptr ? console_.environment
                                                             : EnvironmentFor(*context_, console_),
                          .signals = console_.inherited};
-    // Declared before the tap, so that it is destroyed after it: the thread of the tap uses it.
+    // Declared before `tap`, so that it is destroyed later: the thread of `tap` uses it.
     std::unique_ptr<BackgroundPublisher> background;
     std::atomic<BackgroundPublisher*> listener = nullptr;
     std::unique_ptr<OutputTap> tap;
@@ -269,7 +269,7 @@ class CommandRun {
   std::shared_ptr<const RunContext> context_;  // null: the command runs without the cache
   TreeSnapshot before_;                        // the files before the command started
   TreeSnapshot published_;                     // the files as of the last publication
-  Digest damaged_;                             // the bundle that could not be used
+  Digest damaged_;                             // the bundle that could not be unpacked or used
 };
 
 absl::StatusOr<int> Run(const Arguments& arguments, Console& console) {

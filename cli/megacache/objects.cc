@@ -23,23 +23,24 @@ namespace {
 // Generated code above this size is not compared: the largest real source has 3 MB.
 constexpr int64_t kSourceBytesMax = 64 << 20;
 
-// A file that a bundle may hold, or a source that only identifies its unit.
+// A file that a bundle may hold, or a source file that only shows which kernel its unit compiles.
 struct FoundFile {
   ObjectFiles::File file;
   caches::Placement placement;
 };
+// The files of one compile.
 using Unit = std::vector<FoundFile>;
 
 bool IsSource(std::string_view path) {
   return path.ends_with(".cpp") || path.ends_with(".cu");
 }
 
-// Returns "ab/cabcd" for "ab/cabcd.main.so": the files of one compile.
+// Returns "ab/cabcd" for "ab/cabcd.main.so": the names of the files of one compile begin with it.
 std::string UnitName(const std::string& path) {
   return path.substr(0, path.find('.', path.rfind('/') + 1));
 }
 
-// Lists the files by unit. Triton has a directory for each kernel (Placement::unit).
+// Lists the files by unit. A unit of Triton is the directory of one kernel (Placement::unit).
 absl::StatusOr<std::map<std::string, Unit>> ListUnits(const fs::Dir& directory) {
   std::map<std::string, Unit> units;
   CW_RETURN_IF_ERROR(fs::Walk(directory, "", {}, [&units](const fs::WalkEntry& entry) {
@@ -96,7 +97,7 @@ class ObjectFinder {
   }
 
  private:
-  // True if the unit belongs to one of the graphs or serves every graph. Sets `kernel_` for a
+  // True if one of the graphs in the artifact, or every graph, needs the unit. Sets `kernel_` for a
   // compiled kernel.
   absl::StatusOr<bool> IsNeeded(const Unit& unit) {
     kernel_.reset();

@@ -13,8 +13,9 @@
 
 namespace cachewarm::cli {
 
-// The files of an Inductor directory that an artifact lacks and its graphs need: compiled kernels
-// with their sources, generated Python code, the compiler tests of the machine, Triton's files.
+// The files of an Inductor directory that the graphs of an artifact need but the artifact cannot
+// hold: compiled kernels with their sources, generated Python code, results of compiler probes, and
+// Triton's files.
 struct ObjectFiles {
   struct File {
     std::string path;  // relative to the directory

@@ -20,13 +20,13 @@ namespace cachewarm::cli {
 struct ImportedFile {
   std::string path;                    // relative to the cache directory: "inductor/..."
   const megacache::Entry* entry = {};  // holds the bytes; null: a file of ObjectFiles
-  bool may_replace = false;            // the path does not contain the hash of the content
+  bool may_replace = false;            // replaces a file whose path has no hash of the content
   int64_t bytes = 0;
 };
 
 // Returns the files that an import creates: first those of `objects`, so that no process finds an
-// entry without its kernels. If several entries have one path, the last one counts, as in torch.
-// INVALID_ARGUMENT for an entry that has no path.
+// entry without its kernels. If several entries have the same path, the last one counts, as in
+// torch. INVALID_ARGUMENT for an entry that has no path.
 absl::StatusOr<std::vector<ImportedFile>> PlanImport(std::span<const megacache::Entry> entries,
                                                      const ObjectFiles& objects);
 

@@ -51,9 +51,9 @@ absl::StatusOr<StoredEntries> ReadStoredEntries(const fs::Dir& inductor,
     if (stop.stop_requested()) {
       read = absl::CancelledError("the export was stopped");
     } else if (bytes > kEntriesBytesMax) {
-      read = absl::ResourceExhaustedError(
-          fmt::format("{}: the entries have more than {} bytes; an artifact holds them in memory",
-                      inductor.name(), kEntriesBytesMax));
+      read = absl::ResourceExhaustedError(fmt::format(
+          "{}: the entries have more than {} bytes, the most that export can read into memory",
+          inductor.name(), kEntriesBytesMax));
     } else {
       read = ReadEntry(inductor, entry.path, *name, stored);
     }

@@ -12,7 +12,7 @@
 
 namespace cachewarm::cli {
 
-// The entries of torch in an Inductor directory.
+// The cache entries that torch stored in an Inductor directory.
 struct StoredEntries {
   std::vector<megacache::Entry> entries;  // point into `contents`
   std::deque<std::string> contents;

@@ -26,7 +26,7 @@ constexpr Duration kTickMax{2'000};
 constexpr Duration kUrlInactivity{2'000};
 constexpr Duration kStopWait{2'000};
 
-// Asks the command whether it is ready.
+// Requests --ready-url to find out whether the command is ready.
 class UrlProbe {
  public:
   explicit UrlProbe(const std::string& url) : url_(url) {

@@ -36,7 +36,7 @@ class BackgroundPublisher {
   // Starts the thread. `console` must live until the process ends.
   BackgroundPublisher(std::shared_ptr<const RunContext> context, BackgroundOptions options,
                       Console& console);
-  ~BackgroundPublisher();  // Stop() was called
+  ~BackgroundPublisher();  // call Stop() before
   BackgroundPublisher(const BackgroundPublisher&) = delete;
   BackgroundPublisher& operator=(const BackgroundPublisher&) = delete;
 

@@ -21,8 +21,8 @@ using TreeSnapshot = std::map<std::string, std::pair<int64_t, int64_t>>;
 std::set<std::string> ReplacedFiles(const TreeSnapshot& before, const TreeSnapshot& after);
 
 // True if publishing `files` would add nothing to `bundle`: it has every path, and none of them is
-// in `replaced`. Engines name an entry by the hash of its inputs, so files of equal paths serve
-// equally, although two compilations give different bytes.
+// in `replaced`. Engines name an entry by the hash of its inputs, so files with the same path are
+// interchangeable, although two compilations give different bytes.
 bool Covers(const bundle::Config& bundle, const std::vector<capture::TreeFile>& files,
             const std::set<std::string>& replaced);
 

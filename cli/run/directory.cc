@@ -36,8 +36,8 @@ absl::StatusOr<bool> HasCacheFiles(const fs::Dir& dir) {
   return found;
 }
 
-// Returns why the directory cannot be used by `kind`. If it can, returns "", and the directory has
-// the marker of `kind`.
+// Marks the directory for machines of `kind` if they may use it. Returns why they may not; "" if
+// they may.
 absl::StatusOr<std::string> Mark(const fs::Dir& dir, const MachineKind& kind,
                                  const DirectoryOptions& options) {
   CW_RETURN_IF_ERROR(dir.MakeDirs(kOwnFiles, kCacheDirectoryMode));
@@ -115,7 +115,8 @@ absl::StatusOr<ReadyDirectory> OpenCacheDirectory(const std::string& path, const
       return absl::FailedPreconditionError(note + "; choose another directory");
     }
   }
-  return absl::FailedPreconditionError(note + "; remove one of them or choose another --dir");
+  return absl::FailedPreconditionError(note +
+                                       "; remove one of these directories or choose another --dir");
 }
 
 TreeSnapshot TakeSnapshot(const fs::Dir& dir, const caches::CacheTable& table) {

@@ -13,7 +13,7 @@
 #include "lib/fs/dir.h"
 
 // A cache directory belongs to machines of one GPU type and CPU class: host code of another class
-// gives wrong results or crashes. The marker file in it names that kind of machine.
+// gives wrong results or crashes. The marker file in the directory names its kind of machine.
 namespace cachewarm::cli {
 
 // Directory for the files of cachewarm in a cache directory: marker, locks, unfinished downloads.
@@ -48,7 +48,7 @@ struct ReadyDirectory {
 
 struct DirectoryOptions {
   const Clock& clock;
-  bool adopt = false;   // cache files without a marker were compiled on this machine
+  bool adopt = false;   // count files without a marker as compiled on this machine
   bool sibling = true;  // use SiblingOf() instead of a directory that cannot be used
 };
 

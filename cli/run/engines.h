@@ -24,13 +24,13 @@ std::optional<std::pair<std::string, std::string>> ParseDistInfo(std::string_vie
 // "local/torch-2.15.0,triton-3.9.0".
 std::string ImageOf(const EngineVersions& engines);
 
-// Returns the interpreter and its arguments of a script that begins with `head`; empty if `head` is
-// no script. Follows the two-line form that pip writes if the path is too long for the kernel
-// ("#!/bin/sh", then "'''exec' /path/python ...").
+// Returns the interpreter, with its arguments, that runs a script beginning with `head`; empty if
+// `head` is no script. Follows the two-line form that pip writes if the path is too long for the
+// kernel ("#!/bin/sh", then "'''exec' /path/python ...").
 std::vector<std::string> ParseShebang(std::string_view head);
 
-// Removes "env" with its options and assignments from the beginning of `words`, which run a
-// program: "env -u A B=c python3 x" becomes "python3 x".
+// Removes "env" from the beginning of the command `words`, with its options and assignments. For
+// example, "env -u A B=c python3 x" becomes "python3 x".
 std::vector<std::string> WithoutEnv(std::vector<std::string> words);
 
 // True for "python", "python3" and "python3.11".

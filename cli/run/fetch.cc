@@ -35,7 +35,7 @@ absl::StatusOr<Missing> FindMissing(const bundle::Bundle& found, const fs::Dir& 
   for (const bundle::Entry& entry : found.config.entries) {
     if (entry.path.starts_with(fmt::format("{}/", kOwnFiles))) {
       return absl::InvalidArgumentError(fmt::format(
-          "bundle {} has the file {}, which belongs to cachewarm and to no cache; publish another "
+          "bundle {} has the file {}, whose directory is reserved for cachewarm; publish another "
           "bundle",
           found.digest.Short(), entry.path));
     }
@@ -64,7 +64,7 @@ absl::Status CheckSpace(const fs::Dir& dir, int64_t needed_bytes, int64_t reserv
   CW_ASSIGN_OR_RETURN(const fs::Space space, fs::MeasureSpace(dir));
   if (needed_bytes > space.free_bytes - reserve_bytes) {
     return absl::ResourceExhaustedError(fmt::format(
-        "{}: {} bytes needed, {} free, of which {} must stay free; free space on this disk",
+        "{}: {} bytes needed, {} free, of which {} must stay free; delete files on this disk",
         dir.name(), needed_bytes, space.free_bytes, reserve_bytes));
   }
   return absl::OkStatus();
@@ -89,8 +89,8 @@ absl::Status Download(const FetchJob& job, const bundle::Bundle& found, Missing&
                          std::move(stop));
 }
 
-// Moves the files from the staging directory to their places in `dir`: a directory that does not
-// exist there with one rename, else file by file. Existing files stay.
+// Moves the files from the staging directory to their places in `dir`. Moves a directory that does
+// not exist there with one rename, and all other files one by one. Existing files stay.
 absl::Status MoveIntoPlace(const fs::Dir& dir) {
   absl::Status moved;
   CW_RETURN_IF_ERROR(fs::Walk(dir, kStaging, {}, [&](const fs::WalkEntry& entry) {

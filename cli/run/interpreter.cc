@@ -79,13 +79,13 @@ std::string ReadHead(const stdfs::path& path) {
   return head;
 }
 
-// Returns the first line of a small file; empty if it cannot be read.
+// Returns the first word of a file; empty if it cannot be read.
 std::string ReadFirstLine(const stdfs::path& path) {
   const std::string head = ReadHead(path);
   return head.substr(0, head.find_first_of(" \t\r\n"));
 }
 
-// Returns the version that pyenv selects, in the order of `pyenv version`.
+// Returns the Python version that pyenv selects; looks in the same order as `pyenv version`.
 std::string PyenvVersion(const stdfs::path& root, const PlannedCommand& command) {
   std::string version = Variable(command, "PYENV_VERSION");
   stdfs::path directory = command.directory;
@@ -117,7 +117,8 @@ stdfs::path FollowShim(const stdfs::path& shim, std::string_view head,
   return IsProgram(program) ? program : stdfs::path();
 }
 
-// Returns the interpreter that the program `words` is or needs; empty if that is not Python.
+// Returns the Python interpreter that runs the command `words`: the program itself, or the
+// interpreter of the script. Empty if neither is Python.
 std::string Follow(std::vector<std::string> words, const PlannedCommand& command) {
   for (int i = 0; i <= kScriptsMax; ++i) {
     words = WithoutEnv(std::move(words));
@@ -141,8 +142,8 @@ std::string Follow(std::vector<std::string> words, const PlannedCommand& command
   return {};
 }
 
-// Names of Python's library directories below a prefix: lib/python3.11/site-packages, and
-// dist-packages as Debian names it.
+// Adds the library directories of Python below `prefix`: lib/python3.11/site-packages, and
+// dist-packages, as Debian names it.
 void AddPackages(const stdfs::path& prefix, const std::string& version,
                  std::vector<stdfs::path>& to) {
   std::set<std::string> names;
@@ -227,8 +228,8 @@ std::vector<stdfs::path> PackageDirectories(const stdfs::path& interpreter,
   return directories;
 }
 
-// Returns the engines in one directory. If a failed upgrade left two versions of an engine, both
-// are named, so that the key differs from that of a clean installation.
+// Returns the engines in one directory. If a failed upgrade left two versions of an engine, returns
+// both, so that the key differs from that of a clean installation.
 EngineVersions EnginesIn(const stdfs::path& directory) {
   std::map<std::string, std::set<std::string>> found;
   std::error_code error;

@@ -18,8 +18,8 @@ struct PlannedCommand {
 
 // Returns the path of the Python interpreter that `command` runs: the first word of the command
 // that is an interpreter or a script of one, found through PATH, "#!" lines, "env" and the shims of
-// pyenv. If no word is, for example in a shell script, returns the python3 or python of PATH. Empty
-// if there is none. Reads only the beginning of files and executes nothing.
+// pyenv. If no word is one, for example in a shell script, returns the python3 or python of PATH.
+// Empty if there is none. Reads only the beginning of files and executes nothing.
 std::string FindInterpreter(const PlannedCommand& command);
 
 // Returns the versions of the engines that this interpreter would import, from the names of the

@@ -55,7 +55,7 @@ std::vector<Option> LifeCycleOptionList() {
                    "regular expression; its output becomes a pipe"},
           {.name = "ready-after-quiet",
            .value = "SECONDS",
-           .help = "publish once the command is ready and its caches have not changed for this "
+           .help = "publish when the command is ready and its caches have not changed for this "
                    "time (default: 10 with another --ready option, else 60; 0: only after the end "
                    "of the command)"}};
 }

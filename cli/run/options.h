@@ -20,7 +20,7 @@ namespace cachewarm::cli {
 // --ready-after-quiet; and --max-wait.
 std::vector<Option> LifeCycleOptionList();
 
-// Their parsed values.
+// Parsed values of these options.
 struct LifeCycle {
   Duration max_wait{60'000};
   ReadyRules rules;
@@ -28,8 +28,9 @@ struct LifeCycle {
   std::optional<Pattern> ready_log;
   bool publishes_while_running = true;
 };
-// Without a --ready option a command counts as ready once its caches were quiet for 60 s; with
-// --ready-url or --ready-log for 10 s after that. INVALID_ARGUMENT names the option.
+// Without a --ready option, the caches are published when they have been quiet for 60 s. With
+// --ready-url or --ready-log, they are published when these have reported that the command is
+// ready, and the caches have been quiet for 10 s. INVALID_ARGUMENT names the option.
 absl::StatusOr<LifeCycle> ParseLifeCycle(const Arguments& arguments);
 // Returns the value of --max-wait.
 absl::StatusOr<Duration> MaxWait(const Arguments& arguments, Duration otherwise);
@@ -52,7 +53,8 @@ absl::StatusOr<BundleSource> OpenSource(const Arguments& arguments, const Consol
                                         EngineVersions engines);
 
 // Returns the absolute path of the cache directory: --dir, else one below XDG_CACHE_HOME or
-// ~/.cache whose name ends in the first 8 digits of the key. INVALID_ARGUMENT if neither is set.
+// ~/.cache whose name ends in the first 8 digits of the key. INVALID_ARGUMENT if neither
+// XDG_CACHE_HOME nor HOME is set.
 absl::StatusOr<std::string> CacheDirectoryOf(const Arguments& arguments, const Machine& machine,
                                              const Console& console);
 

@@ -124,7 +124,7 @@ void OutputTap::Run() {
          {.fd = finishing ? -1 : wake_.get(), .events = POLLIN, .revents = 0}}};
     const int ready = ::poll(fds.data(), fds.size(), finishing ? 0 : -1);
     if (ready == 0) {
-      break;  // the child has ended and left nothing more
+      break;  // the child has ended and all its output was read
     }
     finishing = finishing || fds[2].revents != 0;
     for (size_t i = 0; i < 2; ++i) {

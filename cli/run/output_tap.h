@@ -34,7 +34,7 @@ class LineMatcher {
   explicit LineMatcher(Pattern pattern) : pattern_(std::move(pattern)) {}
   // Adds bytes; returns true if a line that they complete matches.
   bool Feed(std::string_view bytes);
-  // Ends the last line; returns true if it matches.
+  // Ends the last line, which may lack a line feed; returns true if the line matches.
   bool Finish();
 
  private:
@@ -42,15 +42,16 @@ class LineMatcher {
   std::string line_;
 };
 
-// Forwards the output of a child, byte by byte, to the output of this process, and looks for a line
-// in it. The child's output is then a pipe, even if this process writes to a terminal.
+// Forwards the output of a child unchanged to the output of this process, and looks in it for a
+// line that matches a pattern. The child writes to a pipe, even if this process writes to a
+// terminal.
 class OutputTap {
  public:
   // Calls `on_match` once, on the tap's thread, for the first line of standard output or error that
   // matches.
   static absl::StatusOr<std::unique_ptr<OutputTap>> Open(const Pattern& pattern,
                                                          std::function<void()> on_match);
-  // Finish() was called.
+  // Call Finish() before.
   ~OutputTap();
   OutputTap(const OutputTap&) = delete;
   OutputTap& operator=(const OutputTap&) = delete;
@@ -61,7 +62,7 @@ class OutputTap {
   // Begins to pass bytes on. Call after the child was started.
   void Start();
   // Passes on what the child has written and ends; does not wait for descendants of the child that
-  // still have the pipe open. Call once, after the child has ended. OK before Start().
+  // still have the pipe open. Call once, after the child has ended. May be called without Start().
   void Finish();
 
  private:

@@ -25,7 +25,7 @@ namespace {
 constexpr int kAttempts = 5;
 constexpr Duration kBetweenAttempts{500};
 // If the store's bundle has at least this many layers, the files that only the store has are
-// fetched and the bundle is packed whole, because a bundle has at most 96 layers.
+// fetched and all files are packed again, because a bundle has at most 96 layers.
 constexpr size_t kLayersBeforeRepack = 32;
 constexpr char kLeaseFile[] = ".publish.lock";
 constexpr Duration kLeaseWait{60'000};
@@ -66,8 +66,8 @@ class Publisher {
       if (has_moved_tag_ && lease_.ok()) {
         return report_;
       }
-      // Without a lease, another writer may have compared the tag already and may still move it to
-      // its own bundle, which lacks these files. Wait, then compare again.
+      // Without a lease (the lock of TakeLease()), another writer may have compared the tag already
+      // and may still move it to its own bundle, which lacks these files. Wait, then compare again.
       if (!Pause()) {
         return absl::CancelledError("the publication was stopped");
       }
@@ -79,9 +79,9 @@ class Publisher {
   }
 
  private:
-  // Locks the store once, if it is a directory. The lock ends with this process. It is no error if
-  // the store has no locks, or if another process holds the lock for too long: MoveTag() compares
-  // the tag before it moves it.
+  // At the first call, locks the store if it is a directory. The lock ends with this process. It is
+  // no error if the store has no locks, or if another process holds the lock for too long:
+  // MoveTag() compares the tag before it moves it.
   absl::Status TakeLease() {
     const Reference& reference = job_.source.store.reference;
     CW_ASSIGN_OR_RETURN(const bundle::StoreUrl url, bundle::ParseStoreUrl(reference.store_url));
@@ -137,7 +137,8 @@ class Publisher {
   }
 
   // Returns true if the files of the bundle may become part of a bundle that this machine signs.
-  // Without --key, they may only if the bundle is signed with the key of this machine.
+  // With --key, ReadUsableBundle() has checked its signature. Without --key, it must be signed with
+  // this machine's own key (--sign-key).
   absl::StatusOr<bool> IsTrusted(const Digest& digest) const {
     if (!key_.has_value() || !job_.source.keys.public_key_file.empty()) {
       return true;
@@ -203,7 +204,8 @@ class Publisher {
     return absl::OkStatus();
   }
 
-  // Moves the tag unless another writer has moved it since ReadPrevious(); returns false then.
+  // Moves the tag. Returns false, and does not move it, if another writer has moved it since
+  // ReadPrevious().
   absl::StatusOr<bool> MoveTag(const bundle::RepositoryRef& place, const Digest& digest) {
     CW_ASSIGN_OR_RETURN(const std::string manifest,
                         place.store.ReadManifest(place.repository, digest, stop_));

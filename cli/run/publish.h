@@ -23,8 +23,8 @@ struct PublishJob {
   // The caches whose files are published. Files of other caches stay where they are, in the
   // directory and in the bundle of the store.
   const caches::CacheTable& table = caches::CacheTable::AllPresets();
-  std::set<std::string> replaced;  // as for Covers()
-  Digest damaged;  // could not be unpacked, so it is replaced and not merged; empty: no such bundle
+  std::set<std::string> replaced;  // paths that the engine wrote again: see Covers()
+  Digest damaged;  // bundle that could not be unpacked: replaced, not merged; empty: none
   int threads = bundle::DefaultThreads();
   int64_t packed_bytes_max = 0;  // 0: no limit
   Random random = SystemRandom();

@@ -6,11 +6,11 @@
 
 namespace cachewarm::cli {
 
-// When the caches of a running command are complete enough to publish.
+// Conditions under which the caches of a running command are published.
 struct ReadyRules {
-  bool by_url = false;  // the command is ready only once its URL has answered
-  bool by_log = false;  // ready only once a line of its output has matched
-  Duration quiet{0};    // ready only once no cache file has changed for this time
+  bool by_url = false;  // the command is not ready before its URL has answered
+  bool by_log = false;  // not ready before a line of its output has matched
+  Duration quiet{0};    // publish only if no cache file has changed for this time
 };
 
 // Decides when to publish the cache directory of a running command: as soon as the command is ready
@@ -18,8 +18,8 @@ struct ReadyRules {
 // minutes. Pure. Call on one thread.
 class PublishSchedule {
  public:
-  // `random` in [0, 1) delays each publication by a part of `rules.quiet`, so that the first of
-  // many equal replicas publishes and the others find its bundle.
+  // `random` in [0, 1) delays each publication by that fraction of `rules.quiet`, so that the first
+  // of many equal replicas publishes and the others find its bundle.
   PublishSchedule(const ReadyRules& rules, double random);
 
   void UrlAnswered() { url_answered_ = true; }

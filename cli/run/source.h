@@ -22,9 +22,9 @@ struct BundleSource {
 };
 
 // Reads the bundle `digest`, or in the second form the one under the tag, and checks that this
-// machine may use it: signature, GPU type and CPU class. Errors: NOT_FOUND if the store has none;
-// DATA_LOSS if it is damaged or not signed by one of `keys.public_key_file`; INVALID_ARGUMENT if it
-// was built for another kind of machine; else the error of the store.
+// machine may use it: signature, GPU type and CPU class. Errors: NOT_FOUND if the store has no such
+// bundle; DATA_LOSS if it is damaged or not signed by one of `keys.public_key_file`;
+// INVALID_ARGUMENT if it was built for another kind of machine; else the error of the store.
 absl::StatusOr<bundle::Bundle> ReadUsableBundle(const BundleSource& source, const Digest& digest,
                                                 std::stop_token stop);
 absl::StatusOr<bundle::Bundle> ReadUsableBundle(const BundleSource& source, std::stop_token stop);

@@ -16,7 +16,7 @@
 
 namespace cachewarm::cli {
 
-// Number of threads that RunWithin() gave up. While it is not 0, the process must end by
+// Number of threads that RunWithin() no longer waits for. If it is not 0, the process must end with
 // std::_Exit(): destructors would free memory that these threads use.
 inline std::atomic<int>& AbandonedThreads() {
   static std::atomic<int> count = 0;

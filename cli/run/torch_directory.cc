@@ -17,14 +17,14 @@ namespace {
 constexpr int64_t kCopyBytesMax = 8LL << 30;
 constexpr char kNewName[] = ".cachewarm-new";
 
-// Copies a file, for file systems without hard links. The name appears by a rename. Keeps no mtime:
-// no kind below inductor needs it.
+// Copies a file, for file systems without hard links, to a new file and renames it. Does not copy
+// the mtime, which no cache kind below inductor/ needs.
 absl::Status Copy(const fs::Dir& from, const fs::Dir& to, const std::string& path, mode_t mode) {
   CW_ASSIGN_OR_RETURN(const std::string bytes, fs::ReadFile(from, path, kCopyBytesMax));
   return fs::WriteFileAtomic(to, path, bytes, mode);
 }
 
-// Makes `path` in `to` the same file as in `from`; replaces an older one by a rename.
+// Links or copies the file `entry` of `from` into `to`; replaces an older file with one rename.
 absl::Status Place(const fs::Dir& from, const fs::Dir& to, const fs::WalkEntry& entry) {
   const size_t slash = entry.path.rfind('/');
   if (slash != std::string::npos) {

@@ -5,8 +5,8 @@
 #include "lib/fs/dir.h"
 
 // A bundle holds a tree with one directory for each kind of cache ("inductor/..."). A program that
-// only sets TORCHINDUCTOR_CACHE_DIR has the content of "inductor" without the tree. For it the tree
-// is below kOwnFiles of that directory, and its files are hard links.
+// only sets TORCHINDUCTOR_CACHE_DIR has the content of "inductor" without the tree. For such a
+// program the tree is in kOwnFiles of that directory, and its files are hard links.
 namespace cachewarm::cli {
 
 // Path of the tree below TORCHINDUCTOR_CACHE_DIR.

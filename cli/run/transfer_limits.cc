@@ -56,8 +56,8 @@ absl::Status ReadTimes(const Variables& environment, TransferLimits& limits) {
   if (seconds.has_value()) {
     limits.lock_wait = Duration(std::min(*seconds, kLockTimeoutSecondsMax) * 1000);
   }
-  // Only validated: cachewarm recognizes the remains of a killed process by their free lock, not by
-  // their age.
+  // This variable is only validated: cachewarm recognizes the remains of a killed process by their
+  // free lock, not by their age.
   return Number(environment, "CLEANUP_INCOMPLETE_TIMEOUT_SECONDS", kTimeoutSecondsMax).status();
 }
 

@@ -11,9 +11,9 @@
 #include "cli/arguments.h"
 #include "lib/base/clock.h"
 
-// Limits of "load" and "save". Their flags come first, then the environment variables of
-// b10-transfer 0.4.1, so that a container image that sets these needs no change
-// (docs/migration/b10-transfer.md). Pure.
+// Limits of "load" and "save". Without a flag, an environment variable of b10-transfer 0.4.1
+// applies, so that a container image that sets it needs no change (docs/migration/b10-transfer.md).
+// Pure.
 namespace cachewarm::cli {
 
 using Variables = std::map<std::string, std::string>;

@@ -18,7 +18,7 @@ using codec::Json;
 using Form = AnnotationForm;
 
 constexpr size_t kValueBytesMax = 4096;
-// Larger than every list limit of the spec; those limits are checked later.
+// Larger than the limit of every list in the spec; decoding the spec checks the exact limit.
 constexpr size_t kItemsMax = 64;
 constexpr size_t kQuotedBytesMax = 80;
 constexpr size_t kProblemsMax = 8;
@@ -128,8 +128,8 @@ void Put(const SpecAnnotation& row, Json value, Json& spec) {
   owner[std::string(row.field)] = std::move(value);
 }
 
-// Decodes a spec that has only this field, so that annotations are checked like fields. Returns the
-// problem, or "".
+// Decodes a spec that has only the field of `row`, so that annotations are checked like fields.
+// Returns the problem, or "".
 std::string FieldProblem(const SpecAnnotation& row, const Json& value) {
   Json object = {{"metadata", {{"name", "x"}}},
                  {"spec", {{"selector", {{"matchLabels", {{"x", "x"}}}}}}}};
@@ -186,8 +186,8 @@ std::string Unknown(std::string_view name) {
                      name.substr(0, kQuotedBytesMax), known);
 }
 
-// Replaces problems above kProblemsMax by one sentence with their number, because an object may
-// have thousands of annotations (256 KiB).
+// Keeps the first kProblemsMax problems and replaces the rest by one sentence with their number,
+// because an object may have thousands of annotations (256 KiB).
 void Truncate(std::vector<std::string>& problems) {
   if (problems.size() > kProblemsMax) {
     const size_t more = problems.size() - kProblemsMax;

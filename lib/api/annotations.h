@@ -10,7 +10,7 @@
 #include "lib/codec/json_value.h"
 
 // Annotations of a workload that set fields in the spec of its CacheWarmup. docs/annotations.md
-// shows the same table; tests/unit/lib/api checks that both agree.
+// lists the same annotations; tests/unit/lib/api compares both lists.
 namespace cachewarm::api {
 
 enum class AnnotationForm {

@@ -13,14 +13,14 @@
 // The bundles and builds in the status of a CacheWarmup (crds/cachewarmups.yaml). Plain values.
 namespace cachewarm::api {
 
-// A pod that started with a bundle and was not Ready within its limit (WarmupSpec::hang_seconds).
+// A pod that started with a bundle and was not Ready in time (see WarmupSpec::hang_seconds).
 struct HungStart {
   std::string pod_uid;
   std::string pod;
   std::string node;
-  std::string group;         // name of the pods that run together with it; empty: none
+  std::string group;         // name of the pod's group (pods that run together); empty: none
   WallTime started_time{};   // start of the container
-  WallTime detected_time{};  // when the start had exceeded its limit
+  WallTime detected_time{};  // when the start had exceeded its time limit
   friend bool operator==(const HungStart&, const HungStart&) = default;
 };
 
@@ -42,7 +42,7 @@ struct SuspendedBundle {
 
 inline constexpr size_t kSuspendedBundlesMax = 32;
 
-// One published bundle and the number of nodes that have it.
+// One published bundle, with counts of the nodes that need it.
 struct BundleStatus {
   std::string key;  // 64 hex digits
   std::string gpu_type;
@@ -67,15 +67,15 @@ struct BundleStatus {
 
 enum class BuilderState { kElected, kCapturing, kCaptured, kFailed };
 
-// The bundle of the builder's group before it is recorded in status.bundles: it has the files of
-// the pods captured so far.
+// The bundle of a build before it is recorded in status.bundles. If the builder belongs to a group
+// of pods, the bundle has the files of those captured so far.
 struct CapturedBundle {
   Digest digest;
   int64_t bytes = 0;
   int files = 0;
   bool native = true;
   double compile_seconds = 0;
-  WallTime captured_time{};  // when the most recent pod was captured or given up
+  WallTime captured_time{};  // when the last pod was captured, or its capture given up
   friend bool operator==(const CapturedBundle&, const CapturedBundle&) = default;
 };
 
@@ -100,8 +100,8 @@ struct BuilderStatus {
   // Number of bundles of the key that were suspended since attempt 1.
   int bundles_suspended = 0;
   WallTime elected_time{};
-  WallTime answered_time{};  // time of the last response to compile.requests; zero before
-  WallTime finished_time{};  // when the builder's pod was captured or the build failed; zero before
+  WallTime answered_time{};  // time of the last response to compile.requests; zero: none yet
+  WallTime finished_time{};  // when the builder's pod was captured or the build failed; else zero
   std::string reason;
   std::string message;  // why the build failed, or why other pods of the group were not captured
   // If the builder belongs to a group of pods: uids of the pods of the group that were captured or

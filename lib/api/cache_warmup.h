@@ -15,8 +15,8 @@
 #include "lib/base/clock.h"
 #include "lib/codec/json_fwd.h"
 
-// The CacheWarmup resource (crds/cachewarmups.yaml; tests/unit/lib/api keeps both equal). Plain
-// values, no I/O. Decoding rejects objects that the schema of the CRD rejects.
+// The CacheWarmup resource, with the same fields as crds/cachewarmups.yaml (tests/unit/lib/api
+// compares them). Plain values, no I/O. Decoding rejects objects that the CRD's schema rejects.
 namespace cachewarm::api {
 
 struct WorkloadRef {
@@ -118,7 +118,7 @@ struct Injection {
 // no cache, because it was not injected, injection was suspended, or the node was not warm yet.
 enum class StartResult { kBuilder, kCold, kHit, kPartial, kMiss, kInert, kHollow, kUnknown };
 
-// The measurements of one start. start_seconds is whole, because Kubernetes times are.
+// The measurements of one start. start_seconds is a whole number: Kubernetes stores whole seconds.
 struct StartSample {
   std::string pod_uid;
   std::string pod;
@@ -155,7 +155,7 @@ struct Starts {
   double saved_seconds = 0;         // sum of the positive net savings
   double lost_seconds = 0;          // sum of the negative net savings, as a positive number
   std::vector<StartSample> recent;  // newest last; at most 64
-  std::vector<std::string> counted_pod_uids;  // uids of the last 256 pods in `counts`
+  std::vector<std::string> counted_pod_uids;  // uids of the 256 pods counted last
   friend bool operator==(const Starts&, const Starts&) = default;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 using codec::Reader;
 
-// Maximum length of every list, above the length of any list that the API server stores.
+// Maximum length of each list that is read; the API server stores no list of this length.
 constexpr size_t kServedItemsMax = 4096;
 
 void ReadLabels(Reader& meta, std::string_view name, Labels& out) {

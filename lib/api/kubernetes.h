@@ -43,7 +43,7 @@ struct Taint {
   std::string effect;
 };
 
-// The condition kNodeCondition of a Node.
+// The condition cachewarm.io/Warm (kNodeCondition) of a Node.
 struct NodeCondition {
   std::string status;  // True, False, Unknown
   std::string reason;
@@ -54,7 +54,7 @@ struct NodeCondition {
 struct Node {
   ObjectMeta meta;
   bool ready = false;
-  WallTime ready_since{};  // when the node became Ready, by its own clock; zero if not Ready
+  WallTime ready_since{};  // when the node became Ready, by the node's clock; zero if not Ready
   std::optional<NodeCondition> warm;
   bool unschedulable = false;
   std::string os = "linux";

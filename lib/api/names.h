@@ -9,7 +9,7 @@
 
 #include "lib/api/labels.h"
 
-// Names that the programs, the manifests and users share.
+// Names that occur in the programs, in the manifests and in objects of users.
 namespace cachewarm::api {
 
 inline constexpr std::string_view kGroup = "cachewarm.io";
@@ -38,13 +38,13 @@ inline constexpr std::string_view kBuilderKeyLabel = "cachewarm.io/builder-key";
 inline constexpr std::string_view kBuilderReadinessGate = "cachewarm.io/serving";
 
 // Startup taints that users set in a node pool: the taint of cachewarm, and the same taint in the
-// form that the cluster autoscaler recognises. The operator only removes them.
+// form that the cluster autoscaler recognises. The operator removes them and never adds them.
 inline constexpr std::string_view kWarmingTaints[] = {
     "cachewarm.io/warming", "startup-taint.cluster-autoscaler.kubernetes.io/cachewarm"};
 // Condition of a Node: whether it is warm. node-readiness-controller reads it.
 inline constexpr std::string_view kNodeCondition = "cachewarm.io/Warm";
 
-// Condition types of a NodeCache. A type is listed from the first time that it is True.
+// Condition types of a NodeCache. A condition is added when it is True for the first time.
 inline constexpr std::string_view kGpuNotVisible = "GPUNotVisible";
 inline constexpr std::string_view kGpuProbeFailed = "GPUProbeFailed";
 inline constexpr std::string_view kGpuKindsMixed = "GPUKindsMixed";
@@ -57,7 +57,7 @@ inline constexpr std::string_view kWarmAnnotation = "cachewarm.io/warm";
 // spec that these annotations request.
 inline constexpr std::string_view kRequestedSpecAnnotation = "cachewarm.io/requested-spec";
 // Annotation of a CacheWarmup that was created because of a workload's annotations: RFC 3339 time
-// at which the workload's annotation was removed.
+// at which the operator noticed that nothing requests the CacheWarmup any more.
 inline constexpr std::string_view kRemovalRequestedAtAnnotation =
     "cachewarm.io/removal-requested-at";
 

@@ -37,16 +37,16 @@ struct WantedWarmup {
   std::string name;
   std::vector<std::string> run_as;    // run-as names of its pods ("u1000", "image"); at most 8
   std::vector<CacheChoice> caches;    // caches to capture; empty: every preset that is not opt-in
-  std::vector<WantedBundle> bundles;  // fit the node, for keys that are in use; at most 16
-  // Number of crashes of containers that were not ready yet. The number is part of the generation's
-  // id, so that the agent builds a fresh tree from the bundles after each crash.
+  std::vector<WantedBundle> bundles;  // bundles of keys in use that fit the node; at most 16
+  // Number of crashes of containers that were not ready yet. The number is part of the tree's id
+  // (its generation), so that the agent builds a fresh tree from the bundles after each crash.
   int renew = 0;
   // The crashes that `renew` already counts, so that none is counted twice: "<podUID>:<restarts>",
   // newest last; at most 16.
   std::vector<std::string> renewed_for;
   // kFetchPriority...: the agent fetches for the highest priority first.
   int fetch_priority = 0;
-  // When the node got a fetch slot for the current `bundles`. Zero: it never got one.
+  // When the node last got a slot to fetch bundles of this warmup. Zero: it never got one.
   WallTime fetch_granted_time{};
   friend bool operator==(const WantedWarmup&, const WantedWarmup&) = default;
 };
@@ -104,7 +104,7 @@ struct NodeLabel {
 };
 
 // The accelerators of the node according to its Node object. The agent, which may not read the
-// Node, compares them with its driver. The operator's manager of the NodeCache owns it.
+// Node, compares them with its driver. The field manager is kOperatorManager.
 struct NodeOffer {
   std::vector<OfferedDevices> devices;  // sorted by resource, at most 16
   std::vector<NodeLabel> labels;  // labels of GPU feature discovery; sorted by name, at most 16
@@ -130,7 +130,7 @@ struct RootStatus {
 };
 
 struct NodeStatus {
-  std::string gpu_type;  // empty: not known yet, or not one type (see the conditions)
+  std::string gpu_type;  // empty: not known yet, or several types (see the conditions)
   std::string cpu_class;
   int devices = 0;
   std::string driver;  // version of the GPU driver; empty on a node without GPU
@@ -165,7 +165,7 @@ struct NodeWarmup {
 
 enum class CaptureState { kWaiting, kPacking, kPushed, kFailed };
 
-// Files of a captured tree that match no row of a cache kind.
+// Files of a captured tree that match no file pattern of any cache kind. They are not captured.
 struct LeftBehind {
   int64_t files = 0;
   int64_t bytes = 0;

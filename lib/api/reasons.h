@@ -45,7 +45,7 @@ inline constexpr std::string_view kHealthy = "Healthy";
 inline constexpr std::string_view kBuildFailed = "BuildFailed";
 inline constexpr std::string_view kNodesFailed = "NodesFailed";
 inline constexpr std::string_view kStoreError = "StoreError";
-inline constexpr std::string_view kBundleSuspended = "BundleSuspended";  // pods with it hang
+inline constexpr std::string_view kBundleSuspended = "BundleSuspended";  // starts with it hang
 
 // Builders and captures
 inline constexpr std::string_view kBuilderElected = "BuilderElected";
@@ -66,7 +66,7 @@ inline constexpr std::string_view kNothingToCapture = "NothingToCapture";
 inline constexpr std::string_view kCacheNotSettled = "CacheNotSettled";
 inline constexpr std::string_view kPublishFailed = "PublishFailed";
 inline constexpr std::string_view kPublished = "Published";
-// The bundle lacks the files of this pod, which belongs to the builder's group.
+// The bundle lacks the files of a pod that belongs to the builder's group of pods.
 inline constexpr std::string_view kRankNotCaptured = "RankNotCaptured";
 
 // NodeCache bundles and directories

@@ -5,8 +5,8 @@
 #include <string_view>
 
 // Lists the public names of cachewarm with their meanings: the source of docs/reference/reasons.md
-// and docs/reference/names.md. tests/golden/reference rejects a reason or a name of reasons.h and
-// names.h that has no row here.
+// and docs/reference/names.md. tests/golden/reference rejects a reason in reasons.h, or a name in
+// names.h, that has no row here.
 namespace cachewarm::api {
 
 // One value of a condition's, event's or metric's `reason`.

@@ -56,7 +56,7 @@ class Log {
 };
 
 // Formats one line of JSON: {"ts":...,"level":...,"msg":...,fields...}. Pure. `time` is written as
-// given (RFC 3339). Replaces invalid UTF-8.
+// given (RFC 3339). Replaces invalid UTF-8 by U+FFFD.
 std::string LogLine(std::string_view time, LogLevel level, std::string_view msg, LogFields fields);
 
 }  // namespace cachewarm

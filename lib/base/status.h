@@ -11,22 +11,22 @@
 // Errors are absl::Status. In the whole project, retry loops treat each code in the same way:
 //   UNAVAILABLE, DEADLINE_EXCEEDED, ABORTED   retry with backoff
 //   RESOURCE_EXHAUSTED                        retry later (disk full, HTTP 429)
-//   NOT_FOUND, ALREADY_EXISTS                 read the object again, then decide
+//   NOT_FOUND, ALREADY_EXISTS                 read the object again, then decide what to do
 //   DATA_LOSS                                 digest mismatch; never give the bytes to a pod
 //   INVALID_ARGUMENT, FAILED_PRECONDITION,
 //   PERMISSION_DENIED, UNAUTHENTICATED        do not retry until something has changed
 //   CANCELLED                                 the process is stopping
 namespace cachewarm {
 
-// Returns the error with the same code and the message "context: message", but without its
-// payloads. Returns OK unchanged.
+// Returns an error with the code of `status` and the message "context: message". Drops the payloads
+// of `status`. Returns OK unchanged.
 absl::Status Annotate(const absl::Status& status, std::string_view context);
 
 // Returns true for the codes that the list above marks "retry with backoff" or "retry later".
 bool IsRetryable(const absl::Status& status);
 
-// Returns the status of either type of result, so that a template can accept both. The reference is
-// valid as long as the argument.
+// Returns the status of a Status or of a StatusOr, so that a template can accept both. The
+// reference is valid as long as the argument.
 inline const absl::Status& StatusOf(const absl::Status& status) {
   return status;
 }

@@ -8,8 +8,8 @@
 
 namespace cachewarm::bundle {
 
-// Reusable memory for one frame at a time. Unlike std::string it does not initialize its bytes and
-// does not copy the old content when it grows. Not thread-safe.
+// Reusable memory that holds one zstd frame, or its content, at a time. Unlike std::string it does
+// not initialize its bytes and does not copy the old content when it grows. Not thread-safe.
 class Buffer {
  public:
   // Returns `bytes` uninitialized bytes. Invalidates the spans that earlier calls returned.
@@ -21,7 +21,7 @@ class Buffer {
     size_ = bytes;
     return {storage_.get(), bytes};
   }
-  // Keeps only the first `bytes` bytes of the last Make().
+  // Shortens the content to its first `bytes` bytes.
   void Cut(size_t bytes) { size_ = bytes; }
 
   size_t size() const { return size_; }

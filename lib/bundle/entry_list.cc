@@ -45,7 +45,7 @@ absl::StatusOr<Entry> ReadEntry(std::string_view text, const Entry* before) {
   CW_RETURN_IF_ERROR(line.status());
   CW_RETURN_IF_ERROR(Annotate(CheckPath(entry.path, {}), "path"));
   if (before != nullptr && !(before->path < entry.path)) {
-    return absl::InvalidArgumentError("path: must sort after the path of the line before");
+    return absl::InvalidArgumentError("path: must sort after the path of the previous line");
   }
   return entry;
 }

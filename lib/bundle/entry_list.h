@@ -13,7 +13,7 @@
 // objects they would take 5.7 MB, and parsing them would take longer than writing the files to
 // disk.
 //
-// Format: one line per entry, in the order of the list, with tabs between the fields
+// Format: one line per Entry of format.h, in the order of the list, with tabs between the fields
 //   path, kind, size, sha256 as 64 hex digits, frame[, mtime in nanoseconds unless it is 0]
 // All lines together are compressed as one zstd frame, which is encoded in base64. Pure.
 namespace cachewarm::bundle {

@@ -8,10 +8,11 @@
 
 namespace cachewarm::bundle {
 
-// Checks that a machine of this GPU type and CPU class may read the bundle, by the facts in its
-// config. A bundle with GPU code must have some that the machine's GPU runs (fingerprint::RunsOn).
-// Call before any file of the bundle is used: a tag proves nothing about its content.
-// INVALID_ARGUMENT names both machines. Pure.
+// Checks that a machine of this GPU type and CPU class may read the bundle, according to the facts
+// in the bundle's config. If the bundle has GPU code, the machine's GPU must run some of it
+// (fingerprint::RunsOn). Call before any file of the bundle is used, because the tag of a bundle
+// proves nothing about its content. INVALID_ARGUMENT, naming the types of both machines, if the
+// bundle does not fit. Pure.
 absl::Status CheckFit(const Bundle& bundle, std::string_view gpu_type, std::string_view cpu_class);
 
 }  // namespace cachewarm::bundle

@@ -23,7 +23,7 @@ inline constexpr std::string_view kConfigType = "application/vnd.oci.image.confi
 inline constexpr std::string_view kLayerType = "application/vnd.oci.image.layer.v1.tar+zstd";
 
 inline constexpr int64_t kManifestBytesMax = 4LL << 20;
-// Limits for untrusted manifests and indexes.
+// Limits of the JSON of manifests and image indexes, which are untrusted.
 inline constexpr codec::JsonLimits kManifestLimits{.bytes_max = size_t{kManifestBytesMax},
                                                    .values_max = 256U << 10U};
 inline constexpr int64_t kConfigBytesMax = 64LL << 20;
@@ -54,7 +54,7 @@ struct Entry {
   std::string kind;
   int64_t bytes = 0;
   Digest digest;
-  int64_t mtime_ns = 0;  // nanoseconds since 1970; 0 for kinds whose engines do not compare mtimes
+  int64_t mtime_ns = 0;  // nanoseconds since 1970; 0 if the readers of this kind ignore mtimes
   // Index of the frame that holds the file's tar header. Frames are numbered from 0 across all
   // layers. The files of a frame are in the order of the entry list. In the tar, a file may be a
   // hard link to an earlier file with equal content in the same frame; unpacking then copies the
@@ -83,15 +83,17 @@ struct LayerIndex {
 // Describes the origin of a bundle and its requirements on a node.
 struct Facts {
   std::string architecture = "amd64";          // CPU architecture, as OCI names it
-  std::string key;                             // the key (lib/fingerprint) as 64 hex digits
+  std::string key;                             // bundle key (lib/fingerprint): 64 hex digits
   std::map<std::string, std::string> factors;  // the inputs of the key's hash, by name
-  // Facts of the capturing node: driver, raw CPU flags, ...
+  // Facts of the node on which the bundle was captured: driver, raw CPU flags, ...
   std::map<std::string, std::string> node;
   std::map<std::string, std::string> engines;  // version of each engine: "torch": "2.15.0"
-  bool requires_cpu_class = false;             // holds CPU code: fits only nodes of its CPU class
+  // True if the bundle has CPU code. It then fits only nodes of its CPU class.
+  bool requires_cpu_class = false;
   std::vector<std::string>
-      gpu_architectures;             // "sm_90a", "compute_90", "gfx942", sorted; empty: no code
-  int64_t compile_milliseconds = 0;  // total compile time recorded in the files; a hit saves this
+      gpu_architectures;  // "sm_90a", "compute_90", "gfx942", sorted; empty: no GPU code
+  // Total compile time that the files record; a cache hit saves it.
+  int64_t compile_milliseconds = 0;
 
   friend bool operator==(const Facts&, const Facts&) = default;
 };

@@ -7,12 +7,12 @@
 #include "absl/status/status.h"
 #include "lib/bundle/buffer.h"
 
-// Compresses and decompresses single zstd frames (RFC 8878). Only platform/zstd includes the
-// library's headers.
+// Compresses and decompresses single zstd frames (RFC 8878). Only platform/zstd includes zstd's
+// headers.
 namespace cachewarm::bundle {
 
 // Compresses data to frames whose header contains the uncompressed size. Deterministic for one
-// version of the library and one level. Not thread-safe.
+// version of zstd and one level. Not thread-safe.
 class FrameWriter {
  public:
   explicit FrameWriter(int level);

@@ -54,8 +54,8 @@ struct BaseReuse {
   std::vector<std::string> whiteouts;  // each removes a file or directory of the base
 };
 
-// Checks the union of base and tree against the limits and the maximum number of layers; the tree
-// itself has been checked already.
+// Checks the union of the base bundle and the tree against the limits, and the number of layers.
+// The tree alone has been checked already.
 absl::Status CheckUnion(const PackTree& tree, const BaseReuse& kept, const PackOptions& options) {
   Totals totals{.entries = static_cast<int64_t>(tree.entries.size() + kept.staying.size())};
   for (const auto* entries : {&tree.entries, &kept.staying}) {

@@ -24,7 +24,7 @@ struct PackFile {
   std::string path;
   std::string kind;
   int64_t bytes = 0;
-  int64_t mtime_ns = 0;  // 0 unless engines compare the mtimes of this kind
+  int64_t mtime_ns = 0;  // 0 if the programs that read this kind ignore mtimes
   std::function<absl::StatusOr<std::unique_ptr<Source>>()> open;
 };
 
@@ -38,7 +38,7 @@ struct PackOptions {
   // consists of the layers of the base and one layer with the new files and with whiteouts for the
   // removed ones. Unless `keep_base`, all files are packed again, without the base, if
   //   - at least half of their bytes are new,
-  //   - at least half of the base's bytes are obsolete, or
+  //   - at least half of the base's bytes belong to files that were changed or removed, or
   //   - the base has 8 layers or more.
   const Bundle* base = nullptr;
   // Makes the new bundle the union of the files and `base`, which must then be set: files that
@@ -57,9 +57,9 @@ struct Packed {
   Digest digest;  // digest of the manifest; identifies the bundle
 };
 
-// Packs `files`: writes the new layer to `layer` (nothing if the base has all files) and returns
-// manifest and config. Deterministic: the bytes depend on the paths, kinds, contents, mtimes, facts
-// and base, not on the order of `files` or the number of threads.
+// Packs `files`: writes the new layer to `layer` (nothing if the base bundle has all files) and
+// returns manifest and config. Deterministic: the bytes depend on the paths, kinds, contents,
+// mtimes, facts and base, not on the order of `files` or the number of threads.
 //
 // Blocks; writes to `layer` on the calling thread. The threads that it starts have ended on return.
 // Memory: the raw and the packed bytes of `threads` + 1 frames, and the entry list.

@@ -8,8 +8,8 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Smaller bundles are exempt from ratio_max: a few very regular files may compress better than
-// that.
+// Bundles of at most this size are exempt from ratio_max, because a few very regular files may
+// compress better than that ratio.
 constexpr int64_t kRatioFreeBytes = 64LL << 20;
 
 constexpr size_t kShownBytes = 200;

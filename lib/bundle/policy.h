@@ -22,7 +22,7 @@ struct Limits {
   // of deduplication: size of the files to uncompressed size of the frames, in which equal files
   // are stored once.
   int64_t ratio_max = 400;
-  int64_t frame_raw_bytes_max = 16LL << 20;  // limits memory: a worker holds a whole frame
+  int64_t frame_raw_bytes_max = 16LL << 20;  // limits memory: each worker thread holds a frame
   int path_bytes_max = 1024;
   int name_bytes_max = 255;
   int depth_max = 32;

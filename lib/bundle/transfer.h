@@ -29,7 +29,7 @@ struct RepositoryRef {
 struct Publication {
   Digest digest;
   int64_t bytes = 0;      // size of config and layers
-  int64_t new_bytes = 0;  // size of config and new layer, without the layers of the base
+  int64_t new_bytes = 0;  // size of config and new layer, without the layers of the base bundle
   int64_t files = 0;
   int64_t raw_bytes = 0;  // total size of the files
 };

@@ -29,8 +29,8 @@ struct UnpackOptions {
   // Called concurrently, for each file after it was written and before it is closed. `entry` is an
   // element of Config::entries. Unset: nothing is called.
   std::function<absl::Status(const Entry& entry, const fs::Fd& file)> on_file;
-  // By index in Config::entries: true for a file that `staging` already holds and that is therefore
-  // not read. Empty: `staging` holds none of the files.
+  // One flag per entry of Config::entries: true for a file that `staging` already holds and that is
+  // therefore not read. Empty: `staging` holds none of the files.
   PresentEntries present;
   // Compares the sha256 of every file with the entry list. If false, compares only the files of
   // older layers. Those of the newest layer are then verified by the sha256 of their frames, so an
@@ -43,9 +43,9 @@ struct UnpackOptions {
   // must call syncfs after Finish(); one call suffices for several bundles. In both cases, syncs in
   // the background begin while files are still being created, so that the last syncfs is short.
   bool sync = true;
-  // Keeps a file that exists already: needed because a generation may be the union of several
-  // bundles. The bundle's content for that path is still verified. If false, an existing path
-  // causes ALREADY_EXISTS.
+  // Keeps a file that exists already, because several bundles may be unpacked into one tree. The
+  // bundle's content for that path is still verified. If false, an existing path causes
+  // ALREADY_EXISTS.
   bool keep_existing = false;
 };
 

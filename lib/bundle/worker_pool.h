@@ -58,7 +58,7 @@ class WorkerPool {
   std::deque<Job> waiting_;
   int64_t begun_ = 0;             // number of jobs removed from waiting_
   std::vector<int64_t> running_;  // number of the job that each thread runs; idle: INT64_MAX
-  // Number of the first job that failed; the maximum if none has failed, -1 if no thread could be
+  // Number of the first job that failed; INT64_MAX if none has failed, -1 if no thread could be
   // started.
   int64_t failed_ = std::numeric_limits<int64_t>::max();
   absl::Status error_;  // error of job number `failed_`

@@ -56,7 +56,8 @@ Placement PlaceInKind(const CacheKind& kind, std::string_view path) {
   return ClassifyInKind(kind, below, directory);
 }
 
-// The roles of the files of a custom cache are unknown, so each file gets the safest properties.
+// The roles of the files of a custom cache are unknown, so each file gets the properties that are
+// safe for every role.
 Placement PlaceInCustomCache(const api::CacheChoice& cache, std::string_view below) {
   const bool included =
       cache.include.empty() ||

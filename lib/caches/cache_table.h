@@ -46,7 +46,8 @@ class CacheTable {
   std::vector<api::EnvVar> Env(const std::set<std::string, std::less<>>& own = {}) const;
   // Returns true if the table contains the preset `name`.
   bool Selects(std::string_view name) const;
-  // Returns the properties of the file `path`, relative to a generation's root.
+  // Returns the properties of the file `path`, relative to the root of a generation (one version of
+  // the cache tree of a warmup on a node).
   Placement Classify(std::string_view path) const;
   // Returns the first component of each cache's path, sorted. The agent creates these directories
   // in every generation, because an engine that runs as another user may not be allowed to create
@@ -54,9 +55,9 @@ class CacheTable {
   std::vector<std::string> Directories() const;
 
   // Selects the files to capture. `present` lists all files of a generation, `used` those that the
-  // engine read or wrote. Returns the used files, the files marked `always`, and all files that
-  // must travel together with one of these (Placement::unit). Never returns a file that its cache
-  // excludes. Keeps the order of `present`.
+  // engine read or wrote. Returns the used files, the files with Placement::always, and all files
+  // that must travel together with one of these (Placement::unit). Never returns a file that its
+  // cache excludes. Keeps the order of `present`.
   std::vector<std::string> SelectUsed(const std::vector<std::string>& present,
                                       const std::set<std::string, std::less<>>& used) const;
 

@@ -12,15 +12,16 @@ namespace {
 constexpr uint16_t kCudaMachine = 190;  // EM_CUDA
 // Observed in files of nvcc and ptxas 12.9 and 13.x: the architecture is the low byte of e_flags
 // with OSABI 51, and the second byte with OSABI 65. The bit for the suffix "a" (sm_90a) also
-// depends on the OSABI. Version 13.x does not set that bit, so CubinArchitecture() may return its
-// cubins without the suffix.
+// depends on the OSABI. Version 13.x does not set that bit, so CubinArchitecture() may return
+// "sm_90" for a cubin of sm_90a.
 constexpr uint8_t kOldAbi = 51;
 constexpr uint8_t kNewAbi = 65;
 
 constexpr uint16_t kAmdMachine = 224;  // EM_AMDGPU
 constexpr uint32_t kAmdArchitectureMask = 0xFF;
 
-// EF_AMDGPU_MACH_AMDGCN_... of LLVM (User Guide for AMDGPU Backend, "ELF e_flags").
+// Values of LLVM's constants EF_AMDGPU_MACH_AMDGCN_... (User Guide for AMDGPU Backend, "ELF
+// e_flags").
 constexpr std::pair<uint32_t, std::string_view> kAmdArchitectures[] = {
     {0x2C, "gfx900"},  {0x2F, "gfx906"},  {0x30, "gfx908"},  {0x33, "gfx1010"}, {0x36, "gfx1030"},
     {0x3F, "gfx90a"},  {0x40, "gfx940"},  {0x41, "gfx1100"}, {0x43, "gfx1150"}, {0x46, "gfx1101"},

@@ -18,13 +18,13 @@ struct KindDescription {
   std::string absolute_paths;         // absolute paths in the files or in their keys
   std::string hit;                    // the files that a hit reads
   std::string miss;                   // the files that a miss writes
-  std::string links;                  // which files of several generations may share their content
+  std::string links;                  // which files may be hard-linked between generations
   std::vector<std::string> captured;  // globs below the directory; a nested kind as "DIR/: KIND"
   std::vector<std::string> skipped;   // "GLOB: reason" of files that are never captured
   std::vector<std::string> versions;  // where files name the version of an engine
 };
 
-// Returns every kind, in the order of the table.
+// Returns every kind, in the order of kinds/table.inc.
 std::vector<KindDescription> DescribeKinds();
 
 }  // namespace cachewarm::caches

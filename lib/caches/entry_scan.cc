@@ -13,8 +13,8 @@ namespace cachewarm::caches {
 namespace {
 
 constexpr size_t kVersionMax = 64;
-// The names of module and class that a pickled torch version has before its text fit into this
-// size.
+// A pickled torch version begins with the names of its module and class. This size is enough for
+// both.
 constexpr size_t kPickledValueMax = 120;
 static_assert(kPickledValueMax + kVersionMax < kScanOverlapBytes);
 
@@ -35,7 +35,7 @@ bool IsVersion(std::string_view text) {
          });
 }
 
-// Returns the component `index` of the path; empty if it has fewer.
+// Returns the component `index` of the path; empty if the path has fewer components.
 std::string_view Component(std::string_view path, int index) {
   for (int i = 0; i < index; ++i) {
     const size_t slash = path.find('/');
@@ -100,8 +100,8 @@ std::string_view TextOf(const VersionRow& row, std::string_view bytes, bool is_f
   return {};
 }
 
-// Calls `visit(row, below)` for each version row that matches the file; `below` is the path of the
-// file below the kind's directory.
+// Calls `visit(row, below)` for each VersionRow of the file's kind that matches the file; `below`
+// is the path of the file below the kind's directory.
 template <typename Visit>
 void ForEachVersionRow(const Placement& placement, std::string_view path, const Visit& visit) {
   const CacheKind* kind = placement.carried() ? FindKind(placement.cache) : nullptr;

@@ -17,12 +17,12 @@ namespace cachewarm::caches {
 inline constexpr size_t kScanOverlapBytes = 256;
 
 // Returns true if the file may hold code for the CPU on which it was compiled although it is no
-// object file: ContainsHostCode() decides.
+// object file; ContainsHostCode() finds out whether it does.
 bool MayHoldHostCode(const Placement& placement);
 
 // Returns true if `bytes` contain the source of a C++ kernel of Inductor, or the metadata of a
 // kernel of Triton's CPU backend. A match binds the bundle to one CPU class, so a false match only
-// costs a compile.
+// makes CPUs of other classes compile again.
 bool ContainsHostCode(std::string_view bytes);
 
 // The version of an engine: {"torch", "2.13.0+cu130"}.
@@ -35,10 +35,10 @@ struct EngineVersion {
 
 // Returns true if VersionsInText() may find a version in the file.
 bool MayHoldVersion(const Placement& placement, std::string_view path);
-// Returns the versions that the path of a file names.
+// Returns the engine versions in the path of a file.
 std::vector<EngineVersion> VersionsInPath(const Placement& placement, std::string_view path);
-// Returns the versions that `bytes`, a chunk of the file at `path`, name. `is_first` is true for
-// the first chunk.
+// Returns the engine versions in `bytes`, a chunk of the file at `path`. `is_first` is true for the
+// first chunk.
 std::vector<EngineVersion> VersionsInText(const Placement& placement, std::string_view path,
                                           std::string_view bytes, bool is_first);
 

@@ -54,7 +54,7 @@ StoredCompileTime FindCompileTime(std::string_view bytes);
 // subtract the matches inside the overlap.
 inline constexpr size_t kCompileTimeBytesMax = 35;
 
-// True for files in which FindCompileTime may find a time.
+// True for files in which FindCompileTime() may find a time.
 bool StoresCompileTime(const Placement& placement);
 
 }  // namespace cachewarm::caches

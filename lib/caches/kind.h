@@ -28,7 +28,7 @@ std::string ValueOf(const EnvRow& row, std::string_view directory);
 // Selects the part of a path that names the unit of the file: the group of files that must travel
 // together (Placement::unit).
 struct UnitRule {
-  int components = 0;  // number of leading path components; 0: no unit, unless `stem`
+  int components = 0;  // the unit is this many leading path components; 0: no unit, unless `stem`
   bool stem = false;   // the unit is the path up to the first "." of the file name
 };
 
@@ -64,7 +64,7 @@ struct VersionRow {
     kPath,           // component number `component` of the path, without the prefix `before`
     kJsonMember,     // in JSON, the value of the member with the name `before`
     kPickledMember,  // the first version after the pickled attribute name `before`
-    kPickledFirst,   // the first object of the pickle
+    kPickledFirst,   // the version is the first object of the pickle
   };
   std::string_view engine;
   std::string_view glob;  // matches the files, relative to the directory of the kind
@@ -100,7 +100,7 @@ struct CacheKind {
   KindFacts facts = {};
 };
 
-// Returns every kind, in the order of the table.
+// Returns every kind, in the order of kinds/table.inc.
 const std::vector<CacheKind>& AllKinds();
 // Returns nullptr if no kind has that name.
 const CacheKind* FindKind(std::string_view name);
@@ -120,7 +120,7 @@ Placement ClassifyInKind(const CacheKind& kind, std::string_view path, std::stri
 // its own log to the nanosecond.
 std::vector<FileRow> NinjaRows(std::string_view objects, std::string_view rest, UnitRule module);
 
-// Declares one function per row of the table: TorchInductorKind(), TritonKind(), ...
+// Declares one function per row of kinds/table.inc: TorchInductorKind(), TritonKind(), ...
 #define CW_CACHE_KIND(name) CacheKind name##Kind();
 #include "lib/caches/kinds/table.inc"
 #undef CW_CACHE_KIND

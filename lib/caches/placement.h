@@ -13,7 +13,7 @@ enum class Role {
   kIndex,        // cache entry: a read is a hit, a write means that it was compiled
   kNative,       // host machine code; its creation means that it was built again
   kProbeMarker,  // marks the native file beside it as a mere test of the compiler
-  kOutput,       // other result of a compile: its time dates the compile; neither hit nor miss
+  kOutput,       // other result of a compile: dates it, but counts neither as hit nor as miss
   kContent,      // other captured file; its events count neither as hit nor as miss
 };
 
@@ -46,7 +46,7 @@ struct Placement {
   bool in_place = false;      // written under its final name: incomplete while a writer has it open
   bool always = false;        // captured even if no event shows its use: engines only stat it
   bool may_hold_cpp = false;  // may hold C++ kernels: their text, or their compiled graph
-  // True if a directory that is renamed into place means a finished compile (DeepGEMM, TileLang).
+  // True if a directory that is renamed into place is the result of a compile (DeepGEMM, TileLang).
   // False if the engine also renames directories on a hit (Triton below Inductor).
   bool directory_is_write = false;
   // Name of the unit: a group of files that are captured together or not at all, because without

@@ -25,7 +25,8 @@ bundle::Facts FactsOf(const BundleOrigin& maker, const Selection& selection) {
                 {"cpuClass", node.cpu_class},
                 {"driver", node.driver_version},
                 {"cpuFlags", fmt::format("{}", fmt::join(node.cpu.flags, " "))}};
-  // On a node without GPU every kernel is CPU code, also in files whose form is unknown.
+  // On a node without a GPU, every kernel is code for the CPU, even if no file was recognized as
+  // such.
   facts.requires_cpu_class = selection.native || factors.gpu_type == fingerprint::kCpuOnly;
   facts.engines = selection.engines;
   facts.gpu_architectures = selection.gpu_architectures;

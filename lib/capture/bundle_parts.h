@@ -25,7 +25,7 @@ struct BundleOrigin {
 bundle::Facts FactsOf(const BundleOrigin& maker, const Selection& selection);
 
 // Returns the facts of the union of an existing bundle (`kept`) and a newer capture for the same
-// key (`newer`). Takes the node from `kept`, and the versions of the engines that `kept` names, so
+// key (`newer`). Takes from `kept` the node, and the version of each engine that `kept` names, so
 // that a capture that adds nothing gives the same bundle. Takes the maximum of the compile times,
 // not the sum, because the ranks (pods of one distributed server) compile at the same time.
 bundle::Facts UniteFacts(bundle::Facts kept, const bundle::Facts& newer);
@@ -35,7 +35,7 @@ struct ReadOptions {
   const fs::Dir& tree;  // must outlive the returned files
   // Called before every open, concurrently, on the threads that pack; may be empty.
   std::function<void(const std::string&)> on_opening;
-  bool detect_writers = true;  // as StableOpen::detect_writers
+  bool detect_writers = true;  // fail if a process has the file open for writing
 };
 
 // Returns the selected files as input of the packer. Reading a file that has changed since its

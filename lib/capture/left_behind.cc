@@ -12,7 +12,7 @@
 namespace cachewarm::capture {
 namespace {
 
-constexpr size_t kDirectoriesMax = 256;  // in memory
+constexpr size_t kDirectoriesMax = 256;  // limit of the names kept in memory
 constexpr size_t kNameBytesMax = 1024;   // longest directory name that is kept
 
 // Returns the directory of the path, at most `depth` components of it; "." for a file at the root.

@@ -12,8 +12,8 @@
 
 namespace cachewarm::capture {
 
-// Sums the files of a tree that match no row of a cache kind: an engine has moved a cache, or
-// cachewarm does not know it. Needs memory for 256 directories, however many there are.
+// Sums the files of a tree that match no cache kind, because an engine has moved its cache or
+// cachewarm does not know that cache. Needs memory for 256 directories, however many there are.
 class LeftBehindSum {
  public:
   // Adds a file. `path` is any path that a pod may choose.
@@ -25,7 +25,7 @@ class LeftBehindSum {
   api::LeftBehind Take();
 
  private:
-  using Directories = std::map<std::string, int64_t, std::less<>>;  // bytes
+  using Directories = std::map<std::string, int64_t, std::less<>>;  // bytes by name
 
   void Shorten();
 

@@ -23,8 +23,8 @@
 namespace cachewarm::capture {
 namespace {
 
-// A larger file is not read. It counts as host code if its kind may hold host code, because that
-// only costs a compile.
+// A larger file is not searched. It counts as host code if files of its kind may hold some: at
+// worst, nodes of another CPU class then compile instead of using the bundle.
 constexpr int64_t kScannedBytesMax = int64_t{64} << 20;
 constexpr size_t kPieceBytes = 256U << 10U;
 constexpr size_t kCubinHeadBytes = 64;
@@ -63,8 +63,8 @@ void AddFacts(const TreeFile& file, const Scan& scan, std::string_view text, boo
 }
 
 // Reads the file in chunks into `piece`, which should fit into the processor's cache, and adds the
-// facts that they state. Speed matters here, because in some trees this function reads most of the
-// bytes.
+// facts found in them to `finding`. Speed matters here, because in some trees this function reads
+// most of the bytes.
 absl::Status ScanFile(const TreeFile& file, const Scan& scan, const fs::Fd& opened,
                       std::span<char> piece, Finding& finding) {
   size_t kept = 0;  // bytes of the previous piece that are repeated at the start of `piece`
@@ -171,7 +171,7 @@ absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const Selecti
   Selection selection;
   std::set<std::string> architectures;
   std::map<std::string, std::set<std::string>> versions;
-  // Include the truncated files, because the remaining files were compiled beside them.
+  // Count the truncated files too, because the remaining files come from the same compiles.
   selection.native = std::any_of(files.begin(), files.end(),
                                  [](const TreeFile& file) { return file.placement.native; });
   for (const Finding& finding : findings) {

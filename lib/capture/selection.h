@@ -23,8 +23,8 @@ struct Selection {
   // Version of each engine that a file names: {"triton", "3.7.1"}; several as "3.6.0, 3.7.1".
   std::map<std::string, std::string> engines;
   caches::StoredCompileTime compile_time;
-  // "path: reason" of each truncated file. `files` contains neither these files nor the files that
-  // must travel together with them (Placement::unit).
+  // "path: reason" of each truncated file. `files` contains neither these files nor the other files
+  // of their units (Placement::unit).
   std::vector<std::string> truncated;
 };
 

@@ -38,8 +38,8 @@ class StableSource final : public bundle::Source {
   }
 
  private:
-  // Checks that the file is unchanged. Called when the last byte has been read, not when a read
-  // returns 0: a reader that knows the size does not read further.
+  // Checks that the file is unchanged. Called when the last byte has been read. The read that
+  // returns 0 would be too late, because a reader that knows the size never makes it.
   absl::Status CheckStill() {
     CW_ASSIGN_OR_RETURN(const fs::FileStat now, fs::StatFile(file_));
     if (offset_ != expected_.bytes || !IsUnchanged(expected_, now)) {
@@ -77,8 +77,7 @@ absl::Status CheckNoWriter(const fs::Fd& file, const std::string& path) {
       case EINVAL:
       case ENOLCK:
         return absl::FailedPreconditionError(fmt::format(
-            "{}: the file system does not support leases: put the root directory on a local disk",
-            path));
+            "{}: the file system does not support leases: put the caches on a local disk", path));
       default:
         return fs::ErrnoStatus(error, path);
     }

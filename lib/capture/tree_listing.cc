@@ -18,7 +18,8 @@ bool IsUnnamed(caches::Skip skip) {
          skip == caches::Skip::kUnsafePath;
 }
 
-// Returns true if the file matches no row of any kind, selected or not.
+// Returns true if the file matches no cache kind at all, whether or not the table selects that
+// kind.
 bool IsUnnamed(const caches::Placement& placement, std::string_view path) {
   return IsUnnamed(placement.skip) &&
          IsUnnamed(caches::CacheTable::AllPresets().Classify(path).skip);

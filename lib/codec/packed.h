@@ -83,10 +83,10 @@ class Packed {
   uint32_t size_ = 0;
 };
 
-// Stores parts that are common to many packed values (member names, labels, whole containers) only
-// once. A part becomes shared when it occurs so often that sharing saves memory. This is estimated
-// from the counts of the parts that were packed last, a few thousand of them. A shared part is
-// removed with the last value that contains it. Thread-safe; reading a value takes no lock.
+// Stores parts that are common to many packed values (member names, labels, the container specs of
+// pods) only once. A part becomes shared when it occurs so often that sharing saves memory. This is
+// estimated from counts of the few thousand parts that were packed last. A shared part is removed
+// with the last value that contains it. Thread-safe; reading a value takes no lock.
 class PackTable : public std::enable_shared_from_this<PackTable> {
  public:
   static std::shared_ptr<PackTable> Make();

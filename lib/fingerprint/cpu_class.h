@@ -15,7 +15,7 @@ struct CpuFacts {
   std::string architecture;  // "x86_64" or "aarch64"
   std::string vendor;        // "amd", "intel" or as the kernel writes it; aarch64: "0x41"
   std::string family;        // decimal; aarch64: empty
-  std::string model;         // decimal; aarch64: the part, "0xd4f"
+  std::string model;         // decimal; aarch64: the "CPU part", "0xd4f"
   std::vector<std::string> flags;
 
   friend bool operator==(const CpuFacts&, const CpuFacts&) = default;

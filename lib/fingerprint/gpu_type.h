@@ -14,7 +14,7 @@ struct GpuDevice {
   int sm_minor = 0;
   std::string mig_profile;        // "1g.10gb", empty without MIG
   std::string vendor = "nvidia";  // or "amd"
-  std::string architecture;       // "gfx942"; empty: that of the compute capability
+  std::string architecture;       // "gfx942"; empty: "sm_" and sm_major, sm_minor
 
   friend bool operator==(const GpuDevice&, const GpuDevice&) = default;
 };

@@ -7,7 +7,7 @@ namespace cachewarm::fingerprint {
 namespace {
 
 // A change of one of these lists changes CPU classes and thus keys, so all nodes compile again. The
-// names are those of arch/x86/include/asm/cpufeatures.h, in byte order.
+// names are those of arch/x86/include/asm/cpufeatures.h, sorted by bytes.
 constexpr std::string_view kX86 =
     "3dnowprefetch abm adx aes amx_bf16 amx_complex amx_fp16 amx_int8 amx_tile avx avx10 "
     "avx2 avx512_4fmaps avx512_4vnniw avx512_bf16 avx512_bitalg avx512_fp16 avx512_vbmi2 "
@@ -19,7 +19,7 @@ constexpr std::string_view kX86 =
     "serialize sha512 sha_ni sm3 sm4 sse sse2 sse4_1 sse4_2 sse4a ssse3 tbm tsxldtrk vaes "
     "vpclmulqdq waitpkg wbnoinvd xop xsave xsavec xsaveopt xsaves";
 
-// The names are those of arch/arm64/kernel/cpuinfo.c, in byte order.
+// The names are those of arch/arm64/kernel/cpuinfo.c, sorted by bytes.
 constexpr std::string_view kArm64 =
     "aes asimd asimddp asimdfhm asimdhp asimdrdm atomics bf16 bti crc32 cssc dcpodp dcpop "
     "dgh ebf16 fcma flagm flagm2 fp fphp frint i8mm ilrcpc jscvt lrcpc lrcpc3 lse128 mops "

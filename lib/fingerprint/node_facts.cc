@@ -33,7 +33,7 @@ absl::Status CheckMembers(const codec::Json& object, std::string_view path,
   return absl::OkStatus();
 }
 
-// Parses "9.0" into 9 and 0.
+// Parses a compute capability: "9.0" into 9 and 0.
 bool ParseCapability(std::string_view text, int& major, int& minor) {
   const size_t dot = text.find('.');
   if (dot == std::string_view::npos) {

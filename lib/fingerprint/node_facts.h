@@ -18,7 +18,7 @@ namespace cachewarm::fingerprint {
 struct NodeFacts {
   std::string gpu_type{kCpuOnly};
   // The GPU type of each kind of device, each once, sorted. With several kinds, `gpu_type` names
-  // all of them, and no node type describes a pod's device: see HasMixedKinds().
+  // all of them, so it does not show which kind a pod gets: see HasMixedKinds().
   std::vector<std::string> gpu_kinds;
   uint64_t gpu_memory_bytes = 0;  // memory of one device; 0: unknown, or the devices differ
   std::string cpu_class;
@@ -53,9 +53,9 @@ absl::StatusOr<DeclaredFacts> ParseDeclaredFacts(std::string_view text);
 // Returns `probed`, with the declared facts in place of the probed ones.
 NodeFacts Combine(const DeclaredFacts& declared, const NodeFacts& probed);
 
-// True if the GPUs of the node differ in model, architecture or MIG profile. A pod gets any of
-// them, so a bundle cannot be assigned to the node without a guess. Declare gpuType in the facts
-// file to decide it.
+// True if the GPUs of the node differ in model, architecture or MIG profile. A pod may get any of
+// them, so it is unknown which bundle fits a pod on this node, unless the facts file declares
+// gpuType.
 bool HasMixedKinds(const NodeFacts& facts);
 
 // Encodes {"gpuType","cpuClass","driverVersion","deviceCount","cpu":{...},"gpuSource","cpuSource"}

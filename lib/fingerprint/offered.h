@@ -15,7 +15,7 @@ namespace cachewarm::fingerprint {
 // Returns "" for all other resources.
 std::string_view VendorOf(std::string_view resource);
 
-// True if `resource` stands for GPUs of which the GPU type `gpu_type` has none: the node offers
+// True if `resource` stands for GPUs of another vendor than that of `gpu_type`, so the node offers
 // devices that its agent does not see.
 bool IsHidden(std::string_view resource, std::string_view gpu_type);
 

@@ -65,7 +65,7 @@ class Dir {
   absl::Status MakeDir(std::string_view path, mode_t mode) const;
   // Creates `path` and its missing parents with `mode`; existing directories are unchanged.
   absl::Status MakeDirs(std::string_view path, mode_t mode) const;
-  // Changes mode or owner of a file or directory. PERMISSION_DENIED for a link.
+  // Change the mode or the owner of a file or directory. PERMISSION_DENIED for a symbolic link.
   absl::Status SetMode(std::string_view path, mode_t mode) const;
   absl::Status SetOwner(std::string_view path, uid_t uid, gid_t gid) const;
 

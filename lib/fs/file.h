@@ -21,7 +21,7 @@ absl::StatusOr<size_t> ReadAt(const Fd& file, int64_t offset, char* buffer, size
 // Makes the content of the file durable (fsync(2)).
 absl::Status SyncFile(const Fd& file);
 // Starts the write-back of a range and does not wait for it, so that a later SyncFile() is faster.
-// Returns no errors: that SyncFile() reports them.
+// Returns no errors, because the later SyncFile() reports them.
 void BeginSync(const Fd& file, int64_t offset, int64_t bytes);
 // Changes the owner of the file (fchown(2)); a `gid` of -1 keeps the group.
 absl::Status SetFileOwner(const Fd& file, uid_t uid, gid_t gid);
@@ -42,8 +42,8 @@ enum class Durable { kNow, kOnceAllSynced };
 
 // Creates or replaces `path` with a file of these bytes and this mode: writes a file ".tmp-*" in
 // the same directory and renames it. With kNow, also syncs the file before the rename and the
-// directory after it: after a crash at any point `path` is the old or the new file. A crash leaves
-// at most one ".tmp-*".
+// directory afterwards, so that after a crash at any point `path` is either the old or the new
+// file. A crash leaves at most one ".tmp-*".
 absl::Status WriteFileAtomic(const Dir& dir, std::string_view path, std::string_view bytes,
                              mode_t mode, Durable durable = Durable::kNow);
 

@@ -33,8 +33,8 @@ absl::Status LimitExceeded(const WalkLimits& limits, const std::string& path) {
 // Returns the names in an open directory, in byte order. RESOURCE_EXHAUSTED above `names_max`.
 absl::StatusOr<std::vector<std::string>> NamesIn(int fd, int64_t names_max,
                                                  const std::string& path) {
-  // Open the directory again: closedir() closes the descriptor that it was given, and `fd` must
-  // stay open at its read position.
+  // Open the directory again: closedir() closes the descriptor of its stream, but `fd` must stay
+  // open, with an unchanged read position.
   Fd own(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!own.ok()) {
     return ErrnoStatus(errno, path);

@@ -109,7 +109,7 @@ std::string ArchitectureOf(uint64_t version) {
 
 // The name contains the properties that compiled code and autotuning depend on: PCI device, compute
 // units and memory. A partition of a GPU has fewer compute units and less memory than the whole
-// GPU. The name in sysfs is "ip discovery" for current GPUs.
+// GPU. The name in sysfs is of no use: it is "ip discovery" for all current GPUs.
 Device Describe(const Properties& properties, const std::string& node) {
   const uint64_t per_unit = std::max<uint64_t>(ValueOf(properties, "simd_per_cu"), 1);
   const uint64_t memory = MemoryOf(node);
@@ -135,7 +135,7 @@ class KfdProbe final : public Probe {
       }
       const Properties properties = text.ok() ? ParseProperties(*text) : Properties();
       if (ValueOf(properties, "simd_count") == 0) {
-        continue;  // a processor
+        continue;  // a CPU, which the kernel lists too
       }
       Device device = Describe(properties, node);
       if (device.architecture.empty()) {

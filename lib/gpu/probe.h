@@ -45,11 +45,12 @@ class Probe {
   virtual absl::StatusOr<Devices> Run() = 0;
 };
 
-// Returns a probe that queries NVML, which sees every device of the node, or without NVML the CUDA
-// driver library. Loads both libraries by dlopen, so that the program also starts on machines
-// without them: first by their name, then from each of `driver_roots`, directories into which a
-// driver is installed ("/run/nvidia/driver" of gpu-operator, "/home/kubernetes/bin/nvidia" of GKE).
-// The libraries alone are not enough: the process must also be allowed to open /dev/nvidia*.
+// Returns a probe that queries NVML, which sees every device of the node. If NVML is missing, the
+// probe queries the CUDA driver library. Loads both libraries by dlopen, so that the program also
+// starts on machines without them: first by their name, then from each of `driver_roots`,
+// directories into which a driver is installed ("/run/nvidia/driver" of gpu-operator,
+// "/home/kubernetes/bin/nvidia" of GKE). The libraries alone are not enough: the process must also
+// be allowed to open /dev/nvidia*.
 std::unique_ptr<Probe> MakeCudaProbe(const std::vector<std::string>& driver_roots = {});
 
 // Returns the files that MakeCudaProbe() tries for a library of the driver, in this order.
@@ -58,8 +59,8 @@ std::vector<std::string> DriverLibraryPaths(const std::string& name,
 inline constexpr std::string_view kNvmlLibrary = "libnvidia-ml.so.1";
 
 // Returns a probe that reads the AMD GPUs from the files of the kernel's amdgpu driver below
-// `root`/sys/class/kfd; it needs no library. GPUs whose render device the device cgroup of the
-// container excludes are only counted.
+// `root`/sys/class/kfd; it needs no library. GPUs whose render device the container's device cgroup
+// excludes are only counted (Devices::hidden).
 std::unique_ptr<Probe> MakeKfdProbe(const std::string& root);
 
 // Returns a probe of all drivers: MakeCudaProbe() and MakeKfdProbe().

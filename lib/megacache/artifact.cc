@@ -59,7 +59,7 @@ class ArtifactReader {
   }
   absl::StatusOr<std::string> String(std::string_view what, size_t bytes_max) {
     CW_ASSIGN_OR_RETURN(const std::string_view text, Bytes(what));
-    // Base64 has four characters for three bytes.
+    // Rejects long texts before decoding them: base64 has four characters for three bytes.
     if (text.size() / 4 * 3 > bytes_max + 2) {
       return absl::InvalidArgumentError(fmt::format(
           "{} is longer than {} bytes; torch writes no such artifact", what, bytes_max));
@@ -83,7 +83,7 @@ class ArtifactReader {
   size_t at_;
 };
 
-// Explains bytes whose checksum does not match.
+// Returns the error for an artifact whose checksum does not match.
 absl::Status ExplainChecksum(std::string_view bytes) {
   if (bytes[0] == '\x80' && bytes[1] > 0 && bytes[1] <= 5) {
     return absl::InvalidArgumentError(

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kLiteralBegin = "r'''";
 constexpr std::string_view kLiteralEnd = "'''";
-// Shorter literals are no kernel: the name of its function alone is longer.
+// Shorter literals are no kernel: the name of a kernel's function alone is longer.
 constexpr size_t kSourceBytesMin = 32;
 
 constexpr std::string_view kSetting = "inductor_config[cpp_cache_precompile_headers]: ";
@@ -41,9 +41,9 @@ KernelSources::KernelSources(std::span<const Entry> entries) {
 }
 
 std::optional<size_t> KernelSources::Find(std::string_view text) const {
-  // A source that is a prefix of `text` does not sort after `text`, and every source between the
-  // two begins with it. So the predecessor of `text` is that source, or the prefix that it shares
-  // with `text` is at least as long as that source.
+  // Let P be a source that is a prefix of `text`. P does not sort after `text`, and every source
+  // between P and `text` begins with P. So the predecessor of `text` is P, or shares with `text` a
+  // prefix that is at least as long as P.
   while (!text.empty()) {
     const auto after = std::upper_bound(sources_.begin(), sources_.end(), text);
     if (after == sources_.begin()) {

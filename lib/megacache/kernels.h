@@ -8,8 +8,8 @@
 
 #include "lib/megacache/artifact.h"
 
-// Facts in the pickled entries that decide whether a start with them is a full hit. The pickles are
-// scanned as bytes and never executed. Pure.
+// Facts in the pickled entries of an artifact that decide whether a start that loads it is a full
+// hit. The pickles are scanned as bytes and never executed. Pure.
 namespace cachewarm::megacache {
 
 // The sources of the C++ and CUDA kernels of an artifact. An entry holds the generated Python code
@@ -22,7 +22,7 @@ class KernelSources {
 
   // Number of different kernels.
   size_t size() const { return sources_.size(); }
-  // Returns the number, below size(), of the kernel with which the text of a source file begins.
+  // Returns the index, below size(), of the kernel with which `text`, a source file, begins.
   // Inductor appends bindings for Python to a kernel before it compiles it.
   std::optional<size_t> Find(std::string_view text) const;
 

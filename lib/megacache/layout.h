@@ -29,9 +29,9 @@ struct EntryName {
   std::string key;
   bool named_by_content = false;  // the last part of the path is the hash of the content
 };
-// Returns nullopt if `path` is not that of an entry. Also accepts aotautograd/<key>/entry, the name
-// that old versions of torch used. The key of a pgo entry has "_" for the characters that PathOf()
-// replaces; torch and PathOf() place it at the same path.
+// Returns nullopt if `path` is not the path of an entry. Also accepts aotautograd/<key>/entry, the
+// name that old versions of torch used. The key of a pgo entry has "_" for the characters that
+// PathOf() replaces; torch and PathOf() place it at the same path.
 std::optional<EntryName> NameOf(std::string_view path);
 
 // Returns the hash in the names of files: the first 51 characters of the base32 of SHA-256, in

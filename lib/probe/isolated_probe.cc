@@ -27,7 +27,7 @@ constexpr size_t kAnswerMax = 256U << 10U;
 constexpr milliseconds kPoll{50};
 // Time that a killed child may take to end.
 constexpr milliseconds kKillWait{1000};
-// The first byte of the child's answer.
+// The first byte of the child's answer says whether facts or an error follow.
 constexpr char kFacts = 'F';
 constexpr char kError = 'E';
 
@@ -165,7 +165,8 @@ absl::StatusOr<fingerprint::NodeFacts> IsolatedProbe::Run(std::stop_token stop) 
     Kill();
     return ParseAnswer(*answer);
   }
-  // The pipe is closed without an answer: the child has crashed or is about to end.
+  // The pipe was closed without an answer: the child has crashed or is about to end. Kill() waits
+  // for its exit status.
   Kill();
   return absl::UnavailableError(
       WIFSIGNALED(child_status_)

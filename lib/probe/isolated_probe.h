@@ -35,7 +35,7 @@ class IsolatedProbe {
   absl::StatusOr<fingerprint::NodeFacts> Run(std::stop_token stop = {});
 
  private:
-  // True if no child is left.
+  // Returns true if no child process is left; collects a child that has ended.
   bool Reap();
   void Kill();
 

@@ -50,7 +50,8 @@ absl::StatusOr<DeclaredFacts> ReadDeclared(const std::string& path) {
   return facts.ok() ? facts : Annotate(facts.status(), path);
 }
 
-// Returns the memory of one device; 0 if the devices differ by more than 1 % or report none.
+// Returns the memory of one device in bytes; 0 if the devices differ by more than 1 % or report no
+// memory.
 uint64_t CommonMemory(const std::vector<gpu::Device>& devices) {
   uint64_t least = 0;
   uint64_t most = 0;

@@ -39,8 +39,8 @@ settings::Sources SettingSources(int argc, char** argv, const std::string& versi
 
 // Default time limit between a signal and the end of the process.
 inline constexpr std::chrono::milliseconds kStopWithin{1800};
-// Returns the time limit. RunUntilSignal() calls it once, when the signal arrives. A program that
-// drains a server returns kStopWithin plus the delay of the drain.
+// Returns the time limit of RunUntilSignal(), which calls it once, when the signal arrives. A
+// program that drains a server returns kStopWithin plus the delay of the drain.
 using StopLimit = std::function<std::chrono::milliseconds()>;
 // Runs `work` on its own thread and returns its status. When one of `signals` (from BlockSignals())
 // arrives, requests a stop of `work`. If `work` does not return within the time limit, the process

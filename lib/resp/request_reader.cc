@@ -74,7 +74,8 @@ absl::Status RequestReader::BeginArray() {
     return ProtocolError("expected an array of bulk strings");
   }
   if (*number == 0 || *number > limits_.arguments_max) {
-    return ProtocolError(fmt::format("a request has 1 to {} arguments", limits_.arguments_max));
+    return ProtocolError(
+        fmt::format("a request must have 1 to {} arguments", limits_.arguments_max));
   }
   expected_ = *number;
   state_ = State::kBulk;
@@ -89,7 +90,7 @@ absl::Status RequestReader::BeginBulk() {
   }
   if (*number > limits_.argument_bytes_max) {
     return ProtocolError(
-        fmt::format("an argument has at most {} bytes", limits_.argument_bytes_max));
+        fmt::format("an argument may have at most {} bytes", limits_.argument_bytes_max));
   }
   remaining_ = *number;
   const bool kept = *number <= limits_.small_argument_bytes || reserve_(*number);
@@ -101,7 +102,7 @@ absl::Status RequestReader::BeginBulk() {
 size_t RequestReader::ReadBytes(std::string_view bytes) {
   const std::string_view part = bytes.substr(0, std::min(bytes.size(), remaining_));
   if (Argument& argument = arguments_.back(); !argument.dropped) {
-    // The size was reserved as a whole: growing in steps would hold up to three times as much.
+    // Allocate the whole size at once: growing in steps would hold up to three times as much.
     argument.bytes.reserve(argument.bytes.size() + remaining_);
     argument.bytes.append(part);
   }

@@ -22,15 +22,15 @@ struct RequestLimits {
 
 struct Argument {
   std::string bytes;
-  // The argument was received and dropped, because it was larger than the reader may keep.
+  // The bytes of the argument were dropped, because Reserve returned false for its size.
   bool dropped = false;
 };
 
 // Reads requests of the Redis serialization protocol
 // (https://redis.io/docs/reference/protocol-spec): arrays of bulk strings, the form in which RESP2
 // and RESP3 clients send every command. Inline commands, the form for people at a terminal, are a
-// protocol error. The input is untrusted: the limits and Reserve bound the memory, not the sizes
-// that a client announces. Not thread-safe.
+// protocol error. The input is untrusted: the limits and Reserve bound the memory, however large
+// the sizes that a client announces. Not thread-safe.
 class RequestReader {
  public:
   // Called with the size of each argument above `small_argument_bytes`, before its first byte is

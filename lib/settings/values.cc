@@ -74,7 +74,8 @@ Setter AbsolutePath(std::string& to) {
     if (path.size() < 2 || path.front() != '/' || path.size() > kPathBytesMax ||
         (path + "/").find("/../") != std::string::npos) {
       return absl::InvalidArgumentError(fmt::format(
-          "\"{}\" is not an absolute path below /, without \"..\", of at most 1024 bytes", path));
+          "\"{}\": expected an absolute path other than /, without \"..\", of at most 1024 bytes",
+          path));
     }
     to = path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
     return absl::OkStatus();

@@ -19,8 +19,8 @@ namespace cachewarm::annotations {
 inline constexpr Duration kRemovalGrace{600'000};
 
 // One workload and its CacheWarmup at one moment. A set of standalone pods counts as one workload:
-// it has a `selector`, and its namespace owns the CacheWarmup, so that api_version, kind, name and
-// uid are those of the Namespace.
+// `selector` is then set, the owner of the CacheWarmup is the Namespace, and api_version, kind,
+// name and uid are those of the Namespace.
 struct AnnotationRequest {
   WallTime now{};
   std::string warmup;  // name of the CacheWarmup of this workload
@@ -51,7 +51,7 @@ enum class Step {
   kNothing,
   kCreate,  // create `object`; on ALREADY_EXISTS, decide again
   kApply,   // server-side apply of `object`, field manager api::kAnnotationsManager
-  kPatch,   // merge patch `object`; it fails if `present` has changed meanwhile
+  kPatch,   // send merge patch `object`; it fails if `present` has changed meanwhile
   kDelete,  // delete `present` if its resourceVersion is unchanged
 };
 
@@ -70,12 +70,13 @@ struct Decision {
   std::optional<Duration> requeue_after;
 };
 
-// Returns the next step. Deterministic. Returns kNothing after a finite number of successful steps.
+// Returns the next step. Deterministic. If nothing else changes, returns kNothing after a finite
+// number of successful steps.
 //  - Creates a CacheWarmup only if the workload requests one and all its annotations are valid.
 //    While an annotation is invalid, an existing CacheWarmup keeps its spec.
 //  - Changes or deletes only a CacheWarmup that the workload owns (ownerReferences).
-//  - The annotation cachewarm.io/warm overrides the namespace's label. An annotation value other
-//    than true and false changes nothing.
+//  - The annotation cachewarm.io/warm overrides the namespace's label. While its value is neither
+//    true nor false, nothing is changed.
 Decision Decide(const AnnotationRequest& request);
 
 }  // namespace cachewarm::annotations

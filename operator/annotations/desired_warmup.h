@@ -9,15 +9,15 @@
 namespace cachewarm::annotations {
 
 // Returns the CacheWarmup for `request`, with `spec` (from the annotations) and the workloadRef or
-// selector. Contains exactly the fields that the operator's field manager owns. `uid` is the uid of
-// the present CacheWarmup, empty for a new one. With a uid, the apply fails if the CacheWarmup has
-// been replaced by another of the same name.
+// selector. The result has exactly the fields that field manager kAnnotationsManager owns. `uid` is
+// the uid of the present CacheWarmup, empty for a new one. With a uid, the server-side apply of the
+// result fails if the CacheWarmup has been replaced by another of the same name.
 codec::Json DesiredWarmup(const AnnotationRequest& request, const codec::Json& spec,
                           const std::string& uid);
 
-// True if the annotation kRequestedSpecAnnotation of `present` has the digest of `desired`, and
-// every field of the spec still has the desired value. Additional fields and list entries belong to
-// users and are ignored.
+// True if `present` has the same digest in the annotation kRequestedSpecAnnotation as `desired`,
+// and its spec has every field of the spec of `desired` with the same value. Additional fields and
+// list entries of `present` belong to users and are ignored.
 bool IsUpToDate(const codec::Json& present, const codec::Json& desired);
 
 }  // namespace cachewarm::annotations

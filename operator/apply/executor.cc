@@ -23,9 +23,9 @@ namespace {
 
 using codec::Json;
 
-// While a plan waits for a patch in a slow namespace, it occupies a worker thread. Therefore only
-// one such patch is allowed at a time, with a short timeout. controllers::HeldPods waits longer for
-// pods past their deadline.
+// While a plan waits for a patch in a slow namespace (whose webhooks delay patches), it occupies a
+// worker thread. Therefore only one such patch is allowed at a time, with a short timeout.
+// controllers::HeldPods waits longer for pods past their deadline.
 constexpr gate::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = 1,
                                                              .limit = Duration(3'000)};
 
@@ -130,7 +130,7 @@ absl::StatusOr<ExecuteResult> Executor::Execute(const plan::Snapshot& snapshot,
     CW_RETURN_IF_ERROR(SetLabel(snapshot.warmup, *plan.set_inject_label, stop));
   }
   CW_ASSIGN_OR_RETURN(const size_t rejected_nodes, WriteNodes(snapshot, plan, stop));
-  // A failed annotation must not keep pods held: return its error last.
+  // A failed write of an annotation must not delay the release of held pods: return its error last.
   const absl::StatusOr<size_t> rejected_annotations = Annotate(plan, stop);
   CW_ASSIGN_OR_RETURN(const size_t rejected_releases, Release(snapshot, plan, stop));
   CW_RETURN_IF_ERROR(ChangeJobs(snapshot, plan, stop));
@@ -266,7 +266,7 @@ absl::StatusOr<size_t> Executor::Release(const plan::Snapshot& snapshot, const p
   Released released;
   const auto first = ReleaseAll(snapshot, all.first(builders), released, stop);
   const auto then = ReleaseAll(snapshot, all.subspan(builders), released, stop);
-  // Record the events after all patches: both use the capacity of the API server, and events must
+  // Record the events after all patches, because writing events also loads the API server and must
   // not delay a release.
   for (const plan::GateRelease* release : released.releases) {
     RecordEvent(release->event);

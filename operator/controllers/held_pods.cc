@@ -18,8 +18,8 @@
 namespace cachewarm::controllers {
 namespace {
 
-// Time after the deadline during which the plan can release the pod first. More than one second,
-// the resolution of the creation times from which deadlines are counted.
+// Time after the deadline that this controller leaves to the plan to release the pod. More than one
+// second, because deadlines are counted from creation times, which are in whole seconds.
 constexpr Duration kGrace{1500};
 // Time after the deadline during which a standby leaves the release to the leader. Short enough to
 // release the pod within 5 s of its deadline.
@@ -30,13 +30,13 @@ constexpr Duration kStandbyGrace{3000};
 constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
 constexpr Duration kSweepTimeout{5'000};
-// Wait for as long as a webhook may take (30 s), because no other component of the operator
-// releases these pods.
+// Waits for slow patches as long as a webhook may take (30 s), because no other component of the
+// operator releases pods past their deadline.
 constexpr gate::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = kHeldWorkers / 2,
                                                              .limit = Duration(30'000)};
-// Maximum age of the hold deadlines in `cached_budgets_`. They are computed from the pods that
-// exist then. If a newer pod begins the hold budget of a rollout, the deadlines of that rollout's
-// pods are too late by at most this time.
+// Maximum age of the hold deadlines in `cached_budgets_`. If a pod that was created after they were
+// computed begins the hold budget of a rollout, the deadlines of that rollout's pods are too late
+// by at most this time.
 constexpr Duration kBudgetsTtl{500};
 // Default of spec.gate.maxHoldSeconds. It applies to pods without a deadline annotation until the
 // warmup store has synced.

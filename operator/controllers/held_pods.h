@@ -23,7 +23,7 @@
 namespace cachewarm::controllers {
 
 // Number of worker threads. More than normal patches need, because a hanging patch occupies a
-// thread, and an idle thread costs only 10 kB. Not even more, because during a burst all threads
+// thread, and an idle thread costs only 10 kB. Not more than 8, because during a burst all threads
 // together would slow down the API server. At most half of the threads patch pods of slow
 // namespaces (gate::SlowNamespaceLimiter).
 inline constexpr int kHeldWorkers = 8;

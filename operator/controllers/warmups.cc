@@ -164,7 +164,7 @@ absl::StatusOr<kube::Outcome> Warmups::CleanUp(const kube::ObjectName& name,
     api::CacheWarmup gone{.ns = name.ns, .name = name.name, .uid = uid, .deleting = true};
     plan::Snapshot snapshot = Observe(gone);
     if (!is_gone) {
-      // The pods belong to the present warmup of this name.
+      // The pods belong to the present warmup of this name, not to the deleted one.
       snapshot.pods.clear();
     }
     CW_ASSIGN_OR_RETURN(const apply::ExecuteResult executed,

@@ -73,7 +73,7 @@ void AnnotationTriggers::OnWorkload(const kube::Change& change, std::string_view
   }
 }
 
-// Ignores pods of a namespace without the label: setting the label later queues the whole
+// Ignores pods of a namespace that is not opted in: setting the opt-in label later queues the whole
 // namespace.
 void AnnotationTriggers::OnPod(const kube::Change& change) {
   const std::string before = StandaloneWarmup(change.before);

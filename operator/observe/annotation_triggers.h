@@ -10,7 +10,8 @@
 
 namespace cachewarm::observe {
 
-// Returns true if the label of the namespace requests warmups for all workloads with accelerators.
+// Returns true if the label cachewarm.io/warm of the namespace requests warmups for all workloads
+// with accelerators.
 bool IsOptedIn(const codec::Json& ns);
 
 // Returns true if this CacheWarmup was created for standalone pods (pods without a supported

@@ -124,7 +124,8 @@ void KeepNewer(plan::CreateFailure other, plan::CreateFailure& failure) {
 
 // Returns the time up to which FailedCreate events are ignored. An event remains for an hour, even
 // if its cause is removed, so an event from before an allowed dry run is outdated. The limit does
-// not apply to the condition ReplicaFailure, because its time remains that of the first rejection.
+// not apply to the condition ReplicaFailure, because the condition keeps the time of the first
+// rejection.
 WallTime IgnoreEventsBefore(const plan::Snapshot& snapshot) {
   const api::Condition* ready = api::FindCondition(snapshot.warmup.status.conditions, "Ready");
   if (ready == nullptr) {

@@ -13,8 +13,9 @@
 // Finds pods that could not be created or started because cachewarm injected a volume or gate.
 // Reads the condition ReplicaFailure of workloads and the events FailedCreate (of controllers) and
 // FailedMount (of kubelet). A message counts only if it mentions cachewarm's volume, gate, path
-// inside the pod, or path on the node (`root`). In a condition, "hostPath" is enough if the pod
-// template has no hostPath volume of its own, because it can then mean only the injected volume.
+// inside the pod, or path on the node (`root`). In a condition, the word "hostPath" is enough if
+// the pod template has no hostPath volume of its own, because the word can then mean only the
+// injected volume.
 namespace cachewarm::observe {
 
 // Returns the newest failure to create a pod of the warmup in `snapshot`. Reads the snapshot's

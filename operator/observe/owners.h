@@ -19,9 +19,9 @@ inline constexpr size_t kOwnersMax = 100;
 // be empty.
 //
 // Does not follow the ownerReferences of pods, for two reasons. A workload that is updated with
-// Recreate, or waits for its first pod, has no pods at the very time when its constraints matter.
-// Pods of a Deployment refer only to a ReplicaSet, which the operator does not watch. The price:
-// workloads whose pods do not get these labels from the template are not found.
+// Recreate, or waits for its first pod, has no pods just when its availability constraints or
+// failures are read. Pods of a Deployment refer only to a ReplicaSet, which the operator does not
+// watch. The price: workloads whose pods do not get these labels from the template are not found.
 std::vector<kube::Object> FindOwners(const ClusterCache& cluster, const std::string& ns,
                                      const api::Labels::Texts& labels);
 

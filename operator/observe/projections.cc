@@ -122,11 +122,11 @@ bool IsGated(const Json& pod) {
   return gates != nullptr && gates->is_array() && !gates->empty();
 }
 
-// Called for pods without gates, whose affinity cannot change any more. Keeps only the required
-// node affinity: for a warmup with a selector, the pod template is derived from such a pod, and the
-// required node affinity limits the nodes that fit. Drops the preferred node affinity, because
-// cachewarm may have added it when it released the pod, and the affinity to other pods, which is
-// not read.
+// Called for pods without scheduling gates: their affinity can no longer change. Keeps only the
+// required node affinity: for a warmup with a selector, the pod template is derived from such a
+// pod, and the required node affinity limits the nodes that fit. Drops the preferred node affinity,
+// because cachewarm may have added it when it released the pod, and the affinity to other pods,
+// which is not read.
 void KeepWhereItMayRun(Json& affinity) {
   Keep(affinity, {"nodeAffinity"});
   Inside(affinity, "nodeAffinity",

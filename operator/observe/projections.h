@@ -11,7 +11,8 @@ namespace cachewarm::observe {
 
 // Keeps:
 //  - identity, labels, owners, and the annotations of cachewarm and of pod groups;
-//  - where the pod may run: node, gates, node selector, required node affinity, tolerations;
+//  - where the pod may run: node, scheduling gates, node selector, required node affinity,
+//  tolerations;
 //  - of each container: name, image, requests and limits, user, whether it has a readiness probe,
 //    and the mounts that conflict with the cache path;
 //  - the pod group, the overhead, the operating system, the cache volume, and a restartPolicy other
@@ -39,7 +40,8 @@ void ProjectNamespace(codec::Json& object);
 // Event of events.k8s.io: keeps identity, regarding, note and times.
 void ProjectEvent(codec::Json& event);
 
-// PodDisruptionBudget: keeps identity, the selector and the two counts of the status.
+// PodDisruptionBudget: keeps identity, the selector, and desiredHealthy and currentHealthy of the
+// status.
 void ProjectBudget(codec::Json& budget);
 
 // Keeps only name and selector, because a cluster has thousands of Services.

@@ -45,7 +45,7 @@ int64_t ObservedGeneration(const Json& object) {
   return is_number ? generation : CountAt(object, {"status", "observedGeneration"}, 0);
 }
 
-// Returns true if all pods of the current template exist.
+// Returns true if the rollout has replaced all pods by pods of the current template.
 bool IsRolledOut(const Json& object, int64_t replicas) {
   return ObservedGeneration(object) >= CountAt(object, {"metadata", "generation"}, 0) &&
          CountAt(object, {"status", "updatedReplicas"}, 0) >= replicas;
@@ -103,8 +103,8 @@ void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
 }
 
 // Requires all replicas to be available, because an update deletes each pod before it creates the
-// replacement, which must then not be held. The plan applies this requirement only once all
-// replicas were available (operator/plan/gates/never_held.cc). Therefore, with podManagementPolicy
+// replacement, which must then not be held. The plan ignores this requirement until all replicas
+// have been available (operator/plan/gates/never_held.cc). Therefore, with podManagementPolicy
 // Parallel, pods may still be held at a first start and at a scale-up.
 void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
   out.in_order = kube::TextAt(object, {"spec", "podManagementPolicy"}) != "Parallel";

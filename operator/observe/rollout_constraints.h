@@ -28,8 +28,9 @@ plan::RolloutConstraints ReadRolloutConstraints(const ClusterCache& cluster,
                                                 const api::CacheWarmup& warmup);
 
 // Returns the label keys in the selectors of a namespace's PodDisruptionBudgets and Services. The
-// pod of a builder Job must not carry these labels: it is never Ready, so it would keep a budget
-// from being met and would get requests from a Service that publishes not-ready addresses.
+// pod of a builder Job must not carry these labels: because this pod is never Ready, a budget that
+// selects it would not be met, and a Service that publishes not-ready addresses would send it
+// requests.
 std::set<std::string> SelectedLabelKeys(const ClusterCache& cluster, const std::string& ns);
 
 // Returns `value` if it is a number, that share of `total` if it is a percentage such as "25%",

@@ -79,9 +79,9 @@ std::set<std::string> GroupsOfHeldPods(const plan::Snapshot& snapshot) {
   return groups;
 }
 
-// Returns the groups of held pods that also contain a pod that is not held and belongs to another
-// warmup. A group can include pods of several warmups, for example if each template of a JobSet has
-// its own warmup.
+// Returns the pod groups (of gang scheduling) that contain a held pod of this warmup and a pod of
+// another warmup that is not held. A group can include pods of several warmups, for example if each
+// template of a JobSet has its own warmup.
 std::set<std::string> GroupsFreeElsewhere(const ClusterCache& cluster,
                                           const plan::Snapshot& snapshot) {
   const std::set<std::string> held = GroupsOfHeldPods(snapshot);
@@ -130,9 +130,10 @@ std::string_view NameOfWarmup(const kube::CachedObject& job, std::string_view ui
   return {};
 }
 
-// Returns true if the operator created this builder Job. The label is no proof, because anyone can
-// set it. The proof is the warmup's status, in which the operator records a builder Job before it
-// creates the Job. A Job without this proof does not count against builders.jobsMax.
+// Returns true if the operator created this builder Job. The label of a builder Job is no proof,
+// because anyone can set it. The proof is the warmup's status, in which the operator records a
+// builder Job before it creates the Job. A Job without this proof does not count against
+// builders.jobsMax.
 bool IsOwnBuilderJob(const ClusterCache& cluster, const kube::CachedObject& job,
                      std::string_view uid) {
   const kube::ObjectName owner{.ns = std::string(job.ns()),

@@ -42,8 +42,8 @@ class Triggers {
   void OnFailure(const kube::Change& change);
 
   void AddHeldPods();
-  // Called when a pod was released. If the pod is in a group, queues those other warmups of its
-  // namespace that have held pods, because these pods may be in the same group.
+  // Called when a pod was released. If the pod is in a pod group, queues the other warmups of its
+  // namespace that have held pods, because these may be in the same group.
   void AddRestOfGroup(const kube::Change& change);
   void AddAllWarmups(Duration delay);
   // Queues the warmups of a namespace for which `matches` returns true.

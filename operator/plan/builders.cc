@@ -44,7 +44,8 @@ WallTime NextBuild(const BuilderStatus& last, int backoff_limit) {
   return last.finished_time + BackoffDelay(kRebuild, rebuilds - 1, 0);
 }
 
-// Time in which the agents replace the trees of a suspended bundle, before a Job mounts one.
+// Time that the agents get to replace cache directories with files of a suspended bundle, before a
+// Job mounts such a directory.
 constexpr Duration kTreeReplacement = std::chrono::seconds(30);
 
 struct BuildTrigger {
@@ -123,8 +124,8 @@ BuilderStatus& StartBuild(PlanContext& context, const LiveKey& key, const BuildT
 
 // ---- first pods ---------------------------------------------------------------------------------
 
-// Returns the running pods of `key` that started after `bundle` was published and compiled
-// nevertheless (result miss or partial). Excludes the last builder.
+// Returns the running pods of `key` that compiled (result miss or partial) although they started
+// after `bundle` was published. Excludes the last builder.
 std::vector<const PodView*> PodsThatMissed(const PlanContext& context, const LiveKey& key,
                                            const api::BundleStatus& bundle) {
   const BuilderStatus* last = FindBuilder(context.out.status, key.key);
@@ -162,8 +163,8 @@ void ElectPod(PlanContext& context, BuilderStatus& builder, const PodView& pod) 
                   builder.node, builder.gpu_type, builder.cpu_class, builder.attempt));
 }
 
-// Reserves capacity for a held pod on a prepared node of the key. Returns false if no such node has
-// capacity.
+// Reserves capacity for a held pod on a prepared node with the key's GPU type and CPU class.
+// Returns false if no such node has capacity.
 bool ReserveCapacity(PlanContext& context, const LiveKey& key, const PodView& pod) {
   const auto& nodes = context.targets[key.target].nodes;
   const auto fitting = std::find_if(nodes.begin(), nodes.end(), [&](size_t node) {
@@ -176,7 +177,8 @@ bool ReserveCapacity(PlanContext& context, const LiveKey& key, const PodView& po
   return true;
 }
 
-// Elects as the builder the oldest held pod that fits a node of the key now.
+// Elects as the builder the oldest held pod that at present fits a node with the key's GPU type and
+// CPU class.
 void ElectHeld(PlanContext& context, const LiveKey& key, const BuilderStatus* last) {
   for (size_t i = 0; i < context.pods.size(); ++i) {
     const PodView& pod = context.pods[i];

@@ -40,8 +40,9 @@ std::optional<Failure> CheckPresent(const CaptureHandshake& handshake,
     const bool same_gpu = IsGpuUnknown(facts) || facts.gpu_type == builder.gpu_type;
     if (!same_gpu || facts.cpu_class != builder.cpu_class) {
       return Failure{reason::kBuilderLost,
-                     fmt::format("node {} now has GPU type {} and CPU class {}", builder.node,
-                                 facts.gpu_type, facts.cpu_class)};
+                     fmt::format("node {} now has GPU type {} and CPU class {}, which are "
+                                 "not those of the build",
+                                 builder.node, facts.gpu_type, facts.cpu_class)};
     }
   }
   return std::nullopt;

@@ -8,7 +8,7 @@
 namespace cachewarm::plan {
 
 // read_workload.cc: reads the template with its container and user (run_as), and marks the pods
-// that are injected, held, or of a builder Job.
+// that are injected, are held, or belong to a builder Job.
 void ReadWorkload(PlanContext& context);
 
 // gates/never_held.cc: decides whether pods of this workload may be held at all.
@@ -22,12 +22,12 @@ void FindTargets(PlanContext& context);
 // Sets status.injection and requests the admission dry run.
 void DecideAcceptance(PlanContext& context);
 
-// evidence/hung_starts.cc: detects starts with a bundle that are not Ready in time, and suspends a
-// bundle after its second such start: removes it from status.bundles.
+// evidence/hung_starts.cc: detects pods that started with a bundle and are not Ready in time, and
+// suspends the bundle after the second such start, i.e. removes it from status.bundles.
 void DecideHungStarts(PlanContext& context);
 
-// builders.cc: decides which keys need a build (are due), elects the pods or Jobs that build, and
-// detects failed builds.
+// builders.cc: decides which keys need a build, elects the pods or Jobs that build, and detects
+// failed builds.
 void DecideBuilders(PlanContext& context);
 
 // captures.cc: asks the agent to capture the cache directory of a builder whose container has
@@ -42,8 +42,8 @@ void FollowRanks(PlanContext& context, api::BuilderStatus& builder);
 void FailBuild(PlanContext& context, api::BuilderStatus& builder, std::string_view reason,
                std::string message);
 
-// Maximum number of bundles of one key that may be suspended before no more are built for the same
-// revision and settings.
+// Once this many bundles of one key are suspended, no more are built for the same revision and
+// settings.
 inline constexpr int kSuspendedPerKeyMax = 2;
 
 // builder_requests.cc: plans to send spec.compile.requests to the pod of a builder Job, and fails

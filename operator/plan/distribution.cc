@@ -57,9 +57,9 @@ std::vector<size_t> FindNodesToFetch(const PlanContext& context, const Wanted& w
   return out;
 }
 
-// Limits status.bundles and status.builders to the lengths that the schema allows. Removes bundles
-// that no node should have before other bundles, and ended builds before running ones; among equal
-// ones, the oldest first.
+// Limits status.bundles and status.builders to the lengths that the schema allows. Bundles that no
+// node should have, and builds that have ended, are removed first; in each case the oldest come
+// first.
 void Prune(PlanContext& context) {
   auto& bundles = context.out.status.bundles;
   while (bundles.size() > kBundlesMax) {
@@ -122,7 +122,7 @@ void DecideDistribution(PlanContext& context) {
       continue;
     }
     if (node.possible && IsFull(context, node)) {
-      // Poll: no event reports that another warmup has left the node.
+      // Poll: no event reports that another warmup has stopped using the node.
       RequeueAt(context, context.in.now + kFullNodeRecheck);
     }
     if (std::optional<api::NodeCacheSpec> changed = ChangedEntries(context, wanted, i)) {

@@ -17,8 +17,9 @@
 // made from the next Snapshot.
 namespace cachewarm::plan {
 
-// This warmup's entries in the spec of one NodeCache: all fields that field manager cw-<uid> owns
-// there. An empty spec removes them. Planned only if they differ from the present entries.
+// This warmup's entries in the spec of one NodeCache: all fields that field manager cw-<uid of the
+// warmup> owns there. An empty spec removes them. Planned only if they differ from the present
+// entries.
 struct NodeEntries {
   std::string node;
   std::string node_uid;
@@ -38,8 +39,8 @@ struct PodAnnotation {
   std::string uid;
   std::string key;
   std::string value;
-  // Set for a held pod, to that pod: the patch then also fails if the pod no longer has cachewarm's
-  // gate. Null: the patch does not check the gate.
+  // The pod itself, if the annotation is only meant for a held pod: the patch then also fails if
+  // the pod no longer has cachewarm's gate. Null: the patch does not check the gate.
   std::shared_ptr<const api::Pod> held;
 };
 
@@ -119,7 +120,7 @@ struct Plan {
   // of them are released before any other pod.
   std::vector<GateRelease> releases;
   // Step 8: builder Jobs. They come last, so that they delay no release.
-  std::vector<DesiredJob> jobs_to_create;  // AlreadyExists is success
+  std::vector<DesiredJob> jobs_to_create;  // the answer AlreadyExists counts as success
   std::vector<std::string> jobs_to_delete;
 
   std::optional<DryRunRequest> dry_run;

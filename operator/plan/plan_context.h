@@ -50,8 +50,8 @@ struct PodView {
   bool held = false;      // has cachewarm's gate
   bool of_job = false;    // belongs to a builder Job
   bool finished = false;  // Succeeded or Failed
-  // The pod exits when its work is done. Exit code 0 is then success, not a crash, and ends a first
-  // start that is still in progress (see ReadyAt).
+  // The pod exits when its work is done. Exit code 0 is then success, not a crash, and completes a
+  // first start that is still in progress (see ReadyAt).
   bool runs_to_completion = false;
   std::string run_as;
   std::string revision;
@@ -145,8 +145,10 @@ struct PlanContext {
   std::string job_refusal;    // reason why no builder Job is created, for users
   std::string store_refusal;  // an agent's message about a failed publish; empty: none failed
   // DecideStarts
-  std::map<size_t, std::vector<api::StartWindow>> windows;  // by index of the node
-  std::set<std::string> proven_revisions;  // revisions with a pod that had a hit or was captured
+  // By index of the node: the first starts that its agent must observe.
+  std::map<size_t, std::vector<api::StartWindow>> windows;
+  // Revisions with a pod whose start was a hit or whose cache was captured.
+  std::set<std::string> proven_revisions;
 
   // By index of the node: capacity that is already reserved in this plan for unbound pods, whether
   // held or released, and for the pods of builder Jobs.
@@ -228,17 +230,17 @@ bool HasSucceeded(const PodView& pod);
 // count, which is increased only when the container starts again.
 int TerminationCount(const api::ContainerStatus& container);
 
-// Returns when the pod's first start ended; zero while it is in progress. The first start ends when
-// the pod becomes Ready or, without a readiness probe, 60 s after the container started. If a pod
-// that runs to completion exits with 0 before that, its first start ends then. If the workload is a
-// Job or CronJob, the first start of its pods ends only with exit code 0.
+// Returns when the pod completed its first start; zero if it has not. The first start is complete
+// when the pod becomes Ready or, without a readiness probe, 60 s after the container started. If a
+// pod that runs to completion exits with 0 before that, its first start is complete then. If the
+// workload is a Job or CronJob, the first start of its pods is complete only when they exit with 0.
 WallTime ReadyAt(const PlanContext& context, const PodView& pod);
 // True if the pod is or was Ready, or has exited with 0. Without a readiness probe, kubelet reports
 // every running container as Ready, even one in a crash loop; such a pod counts as ready only 60 s
 // after its container started.
 bool WasReady(const PlanContext& context, const PodView& pod);
-// For a pod without a readiness probe, requeues the warmup at the assumed end of its first start,
-// because no object changes at that time.
+// For a pod without a readiness probe, requeues the warmup at the time at which the pod is assumed
+// to be ready (see ReadyAt), because no object changes then.
 void RequeueWhenReady(PlanContext& context, const PodView& pod);
 
 }  // namespace cachewarm::plan

@@ -82,10 +82,10 @@ struct RolloutConstraints {
   bool no_surge = false;      // a Deployment or Rollout that rolls out without an additional pod
   bool in_order = false;      // a StatefulSet that starts its pods one by one
   bool job_deadline = false;  // activeDeadlineSeconds is set on a Job or its pods
-  bool queued = false;        // Kueue decides when its pods may start
+  bool queued = false;        // Kueue decides when the workload's pods may start
   Duration progress_deadline{0};  // progressDeadlineSeconds of the workload; 0: none
   int64_t available = 0;          // number of pods of the workload that are available
-  int64_t required = 0;           // number that its strategy and its PodDisruptionBudgets require
+  int64_t required = 0;           // available pods that its strategy and disruption budgets require
   // Maximum number of pods that the workload may have now: its size, plus the surge during a
   // rollout. 0: unknown.
   int64_t pods_most = 0;

@@ -18,11 +18,11 @@ using api::StartSample;
 
 namespace {
 
-// Time after the end of a first start in which the agent must report its evidence, i.e. how the
-// engine used the cache. The start of a pod without evidence then counts as `unknown`.
+// After a pod has completed its first start, the agent has this time to report its evidence, i.e.
+// how the engine used the cache. Without evidence, the start then counts as `unknown`.
 constexpr Duration kEvidenceWait = std::chrono::seconds(90);
-// Smaller than the list status.starts.recent, so that each pod is annotated with its result before
-// the list drops that result.
+// Maximum number of starts that one plan counts. Less than the length of status.starts.recent, so
+// that each pod is annotated with its result before that list drops the result.
 constexpr size_t kCountedPerPlan = 32;
 constexpr size_t kCountedMax = 256;
 constexpr size_t kWindowsMax = 64;       // maximum number of observed starts per node
@@ -48,8 +48,8 @@ const api::StartEvidence* EvidenceOf(const NodeState& node, const std::string& u
 }
 
 // True if a pod that was created without the cache should get an event that says why. While the
-// warmup injects, every such pod should. If the warmup injected only earlier, it must not be
-// paused, and the pod must not name another warmup.
+// warmup injects, every such pod should. If the warmup injected earlier but does not now, a pod
+// should only if the warmup is not paused and the pod does not name another warmup.
 bool ShouldExplainSkippedPods(const PlanContext& context, const PodView& pod) {
   return context.acceptance.inject ||
          (context.out.status.starts.counting_started_time != WallTime{} && !context.paused() &&
@@ -68,7 +68,8 @@ bool IsInjectionSkipped(const PlanContext& context, const PodView& pod) {
          pod.pod->meta.created >= ready->last_transition_time;
 }
 
-// Returns the first starts, in progress or ended, that are not counted yet; sorted by ready time.
+// Returns one entry for each pod whose first start, complete or in progress, is not counted yet;
+// sorted by ready time.
 std::vector<FirstStart> FindStarts(const PlanContext& context) {
   std::vector<FirstStart> out;
   for (const PodView& pod : context.pods) {

@@ -139,7 +139,7 @@ const LiveKey* FindSuspendedKey(const PlanContext& context) {
 std::string NextBuildOf(const PlanContext& context, const LiveKey& key) {
   const api::BuilderStatus* builder = FindBuilder(context.out.status, key.key);
   return builder != nullptr && builder->bundles_suspended >= kSuspendedPerKeyMax
-             ? "no other bundle is built until the rollout is restarted or spec.caches or "
+             ? "no other bundle is built until the rollout is restarted, or spec.caches or "
                "spec.compile changes"
              : "one of the next pods builds another bundle";
 }

@@ -13,7 +13,7 @@
 namespace cachewarm::render {
 
 inline constexpr size_t kPreferredMax = 64;
-inline constexpr size_t kRequiredMax = 1'000;  // maximum hostnames of one In or NotIn; about 64 KB
+inline constexpr size_t kRequiredMax = 1'000;  // maximum hostnames per In or NotIn; about 64 KB
 // Weight of a preference, of 1 to 100. Low, so that users' own preferences can outweigh it.
 inline constexpr int kPreferenceWeight = 10;
 

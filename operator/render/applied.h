@@ -10,8 +10,9 @@
 // Renders the bodies of server-side apply requests. Pure.
 namespace cachewarm::render {
 
-// Returns all fields that field manager cw-<uid> owns in the NodeCache of one node. An empty spec
-// yields a body without spec members, so that the API server removes the manager's fields.
+// Returns all fields that field manager cw-<uid of a warmup> owns in the NodeCache of one node. An
+// empty spec yields a body without spec members, so that the API server removes the manager's
+// fields.
 codec::Json NodeCacheApply(const std::string& node, const api::NodeCacheSpec& spec);
 
 // Returns all fields that field manager kOperatorManager owns in the NodeCache of one node: the
@@ -20,8 +21,8 @@ codec::Json NodeCacheBase(const std::string& node, const std::string& node_uid,
                           const api::NodeOffer& offer);
 
 // Returns a CacheWarmup with this status, for field manager kOperatorManager. It contains the
-// resourceVersion of the planned warmup, so that the API server rejects a plan from a stale store
-// (409).
+// resourceVersion of `warmup`, so that the API server rejects the status (409) if the warmup has
+// changed since it was read.
 codec::Json StatusApply(const api::CacheWarmup& warmup, const api::WarmupStatus& status);
 
 // Returns a merge patch that sets or removes kInjectLabel.

@@ -17,8 +17,9 @@ struct GateReleaseSpec {
   HostRules hosts;
 };
 
-// Returns gate::ReleasePatch() with the host rules merged into the pod's affinity. Tests the
-// affinity as well, so the API server rejects the whole patch (422) if a user changed it meanwhile.
+// Returns gate::ReleasePatch() with the host rules merged into the pod's affinity. If that changes
+// the affinity, the patch also tests the present affinity, so the API server rejects the whole
+// patch (422) if a user has changed it meanwhile.
 absl::StatusOr<codec::Json> GateReleasePatch(const GateReleaseSpec& spec);
 
 }  // namespace cachewarm::render

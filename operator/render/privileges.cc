@@ -48,7 +48,8 @@ bool Holds(const std::vector<Json>& all, const Json& one) {
 
 // Objects and hosts that one container, or all containers of a pod, refer to.
 struct References {
-  // Without their mountPath, because the location of a mount gives no privilege.
+  // Elements of volumeMounts. Their mountPath is removed, because the location of a mount gives no
+  // privilege.
   std::vector<Json> mounts;
   std::vector<Json> devices;
   std::vector<Json> secrets;  // secretKeyRef and secretRef
@@ -142,8 +143,8 @@ std::string NewReference(const Json& container, const References& known, const J
     const Json* volume = Named(volumes, Text(mount, "name"));
     if (!Holds(known.mounts, mount) && (volume == nullptr || !IsAllowed(*volume))) {
       return fmt::format(
-          "container \"{}\": the mount of volume \"{}\" must not differ from the workload's "
-          "(readOnly, subPath, mountPropagation)",
+          "container \"{}\": no container of the workload mounts volume \"{}\" with the same "
+          "readOnly, subPath and mountPropagation; use the workload's values or remove the mount",
           name, Text(mount, "name"));
     }
   }

@@ -100,7 +100,7 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   const std::string generation = FindGeneration(order);
   if (generation.empty()) {
     return Wait(capture, "",
-                "waiting for the builder's start time, which shows the directory that it mounted");
+                "waiting for the builder's start time, to find out which directory it mounted");
   }
   if (IsDamagedTree(context_.root, generation)) {
     return RecordError(DamagedError(generation), capture);
@@ -148,8 +148,8 @@ std::string Captures::FindGeneration(const CaptureOrder& order) const {
 
 std::string Captures::MostUsed(const std::vector<std::string>& generations,
                                const CaptureOrder& order) const {
-  // Choose the tree with the most used files. If the counts are equal, for example because events
-  // were lost, choose the tree with the newest mtime.
+  // Choose the tree in which most files were used. If the counts are equal, for example because
+  // events were lost, choose the tree with the newest file.
   std::pair<size_t, int64_t> most{0, -1};
   std::string best;
   for (const std::string& generation : generations) {
@@ -249,8 +249,8 @@ void Captures::RecordError(const absl::Status& status, Capture& capture) {
                 {.mono = context_.clock.Monotonic(),
                  .wall = context_.clock.Now(),
                  .random = context_.random()});
-  // Keep waiting, because the engine may compile at its first request. The operator limits how long
-  // that may take.
+  // NOT_FOUND means that there is no file to publish yet. Keep waiting, because the engine may
+  // compile only at its first request; the operator limits the wait.
   if (absl::IsNotFound(status)) {
     return Wait(capture, api::reason::kNothingToCapture, Message(status));
   }

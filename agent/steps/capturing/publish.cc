@@ -48,8 +48,8 @@ std::vector<capture::TreeFile> FilterUsed(std::vector<capture::TreeFile> files,
 namespace {
 
 // Returns the base: an older bundle whose layers the new bundle shares, so that only the difference
-// is pushed. It is the previous bundle of the key, else another bundle of the warmup. Skips bundles
-// that are missing, damaged or of another format. Without a base, the new bundle contains
+// is pushed. The base is the previous bundle of the key, else another bundle of the warmup. Skips
+// bundles that are missing, damaged or of another format. Without a base, the new bundle contains
 // everything itself.
 absl::StatusOr<std::optional<bundle::Bundle>> FindBase(const bundle::RepositoryRef& place,
                                                        const PublishJob& job,

@@ -39,14 +39,15 @@ struct Published {
   bool native = false;                 // a file of the bundle is native host code
   double stored_compile_seconds = 0;   // compile time noted in the cache entries; 0: none
   std::vector<std::string> truncated;  // "path: reason" of files left out as truncated
-  api::LeftBehind left_behind;         // files of the tree that match no row of a cache kind
+  api::LeftBehind left_behind;         // files of the tree that match no cache kind
 };
 
 // Checks that the key matches its factors, and that GPU type and CPU class match this node. Without
 // these checks, a bundle could reach a CPU that cannot run it. Errors: FAILED_PRECONDITION.
 absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint::NodeFacts& node);
 
-// Returns the files that the builder used, and the files that must be in the same bundle as these.
+// Returns the files that the builder used, and the files that belong in the same bundle as these
+// (CacheTable::SelectUsed()).
 std::vector<capture::TreeFile> FilterUsed(std::vector<capture::TreeFile> files,
                                           const caches::CacheTable& table, const UsedFiles& used);
 

@@ -37,8 +37,8 @@ int64_t DiskBytes(const bundle::Config& config) {
   return bytes;
 }
 
-// Returns the source of an extraction error if it is not the store: the bundle or the local disk.
-// Fault() blames the store instead if a store call failed.
+// Returns the source of an error of the extraction: the bundle or the local disk. The store is a
+// third source, which Fault() reports instead if a store call failed.
 FaultSource SourceOfExtraction(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsInvalidArgument(status) ? FaultSource::kBundle
                                                                      : FaultSource::kDisk;

@@ -36,8 +36,7 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
       const Duration taken = context_.clock.Monotonic() - begun;
       std::lock_guard lock(mutex_);
       FetchProgress& progress = progress_[step.generation][digest];
-      // Update the time only together with the reported bytes, because it is the time that these
-      // bytes took.
+      // Update `seconds` only together with `bytes`, because it is the time that these bytes took.
       if (const int64_t bytes = ReportedBytes(done, BytesOf(step, digest));
           bytes > progress.bytes) {
         progress = {.bytes = bytes, .seconds = std::chrono::duration<double>(taken).count()};

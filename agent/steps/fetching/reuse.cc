@@ -176,7 +176,8 @@ class Placer {
     CW_ASSIGN_OR_RETURN(const fs::Dir* to, to_.Open(split.directory));
     const absl::Status linked = original.dir.LinkTo(original.name, *to, split.name);
     if (!linked.ok()) {
-      // Too many links, another file system, or removed: fetch the file from the bundle instead.
+      // The source has too many links, is on another file system, or was removed: fetch the file
+      // from the bundle instead.
       return Placed{};
     }
     CW_ASSIGN_OR_RETURN(const fs::FileStat made, to->Stat(split.name));

@@ -37,7 +37,8 @@ struct ReuseJob {
 };
 
 struct Reused {
-  // For each entry of the bundle, by index: whether the entry's file was reused. Empty if none was.
+  // For each entry of the bundle, by index: whether the entry's file was reused. Empty if no file
+  // was.
   bundle::PresentEntries present;
   int64_t files = 0;
   int64_t bytes = 0;

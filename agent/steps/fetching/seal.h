@@ -20,8 +20,8 @@ absl::StatusOr<fs::FileStat> SealFile(const fs::Fd& file, const Mount& mount);
 // Returns true if SealFile() would change nothing about a file with this stat.
 bool IsOwnedAsWanted(const fs::FileStat& stat, const Mount& mount);
 
-// Makes the folders that every tree has. Sets owner and mode 0777 of these folders, of the
-// directories in the paths of `configs`, and of the tree itself.
+// Makes the folders that every tree has (table.Directories()). Sets owner and mode 0777 of these
+// folders, of the directories of the files that `configs` list, and of the tree itself.
 absl::Status SealDirectories(const fs::Dir& root, const std::string& tree, const Mount& mount,
                              const caches::CacheTable& table,
                              const std::vector<const bundle::Config*>& configs);

@@ -13,7 +13,8 @@
 namespace cachewarm::agent {
 namespace {
 
-// Returns the inputs, besides the bundle itself, that decide whether a bundle is rejected.
+// Returns a text with the version, GPU type, CPU class and limits of this agent. If the text
+// changes, a rejected bundle may be accepted.
 std::string CriteriaOf(const Context& context, const std::string& version) {
   const bundle::Limits& limits = context.limits;
   return fmt::format("{} on {} {} within {} {} {} {} {} {} {} {}", version, context.node.gpu_type,

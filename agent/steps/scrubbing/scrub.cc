@@ -81,8 +81,8 @@ std::map<std::string, Mount> Scrub::ActiveTrees(const Inventory& inventory) cons
   std::map<std::string, Mount> active;
   for (const auto& [mount, link] : inventory.links) {
     const auto tree = inventory.generations.find(link.generation);
-    // Skip a tree without digests: it is cold, or its record was lost, so the bundles to compare it
-    // with are unknown.
+    // Skip a tree without digests: it was made without a bundle, or its record was lost. In both
+    // cases there is nothing to compare it with.
     if (tree != inventory.generations.end() && !tree->second.digests.empty() &&
         !inventory.damaged.contains(link.generation) && !to_write_.contains(link.generation)) {
       active.emplace(link.generation, mount);
@@ -172,7 +172,7 @@ void Scrub::RecordDamage(const Ended& ended, const Scrubbed& scrubbed, History& 
        .wall = context_.clock.Now(),
        .random = context_.random()});
   context_.metrics.failures.Add({failure.reason});
-  context_.log.Error("bundle quarantined: its entry list is inconsistent",
+  context_.log.Error("bundle quarantined: its entry list does not match its contents",
                      {{"cacheWarmup", ended.mount.ns + "/" + ended.mount.name},
                       {"digest", scrubbed.inconsistent_bundle.ToString()},
                       {"err", failure.message}});

@@ -25,8 +25,8 @@ constexpr size_t kBufferBytes = size_t{256} << 10;
 // A file that was written within this time may still be open for writing.
 constexpr Duration kQuiet(60'000);
 // Number of files that are read in one OwnReads scope. If the kernel loses the event of such a
-// read, the scope hides the next read of the file by a pod instead. A small scope ends soon, so
-// this happens rarely.
+// read, the scope instead hides the next read of the file by a pod until the scope ends. A small
+// scope ends soon, so this happens rarely.
 constexpr int kReadsPerScope = 64;
 
 enum class FileObservation { kIntact, kModifiedByEngine, kRemoved, kInFlight, kDamaged };
@@ -241,7 +241,7 @@ class TreeScrub {
       const auto there = there_units_.find(unit);
       const EntryRecord& entry = entries_[at];
       if (there == there_units_.end() || IsThere(entry) || !IsThere(entries_[there->second])) {
-        continue;  // not incomplete: the whole directory is gone, or the file is back
+        continue;  // no damage: the whole directory is gone, or the file is back
       }
       Damage(entry, 0,
              fmt::format("was removed, but {}, which needs it, still exists",
@@ -276,8 +276,8 @@ class TreeScrub {
     return WriteScrubRecord(job_.root, job_.generation, now);
   }
 
-  // Returns the first bundle of the tree that contains the damaged file: if several bundles have
-  // the same path, the tree contains the file of the first.
+  // Returns the bundle that the damaged file was extracted from; empty if it cannot be found. If
+  // several bundles contain the path, the file of the first is extracted.
   Digest FindInconsistentBundle() const {
     const DamagedTree& damage = *scrubbed_.damage;
     if (record_.digests.size() == 1) {
@@ -323,8 +323,10 @@ class TreeScrub {
   WallTime before_{};
   int64_t checked_ = 0;
   std::map<std::string, FileStamp> modified_;
-  std::map<std::string, size_t> gone_units_;   // by unit: index of one entry that is missing
-  std::map<std::string, size_t> there_units_;  // by unit: index of one entry that exists
+  // By unit (a directory that engines rename into place as a whole): the index in entries_ of one
+  // file that is missing, and of one that exists.
+  std::map<std::string, size_t> gone_units_;
+  std::map<std::string, size_t> there_units_;
   Scrubbed scrubbed_;
 };
 

@@ -20,7 +20,8 @@ namespace cachewarm::agent {
 struct ScrubJob {
   const fs::Dir& root;
   Watcher& watcher;
-  // Read only if a wrong entry list may have caused the damage, to find the bundle with that list.
+  // Used only after damage that a wrong entry list may have caused, to find the bundle with that
+  // list.
   bundle::Store& store;
   const caches::CacheTable& table;
   const Clock& clock;
@@ -37,7 +38,8 @@ struct Scrubbed {
   int64_t read_bytes = 0;
   int64_t modified_by_engine = 0;  // replaced or rewritten by engines
   int64_t gone = 0;  // removed by engines, or by the agent because they were truncated
-  // Skipped, because a process is writing them; excludes kinds that are rewritten in place.
+  // Files that were skipped because a process is writing them. Excludes files that engines rewrite
+  // in place (Placement::writable).
   int64_t in_flight = 0;
   std::optional<DamagedTree> damage;
   Digest inconsistent_bundle;  // the bundle whose entry list is wrong; empty: none or unknown
@@ -51,9 +53,9 @@ struct Scrubbed {
 //
 // Writes the stamps of files with the right content to the entry records, and the progress to the
 // scrub record. If stopped, reads at most one more buffer, still writes both records, and returns
-// CANCELLED. The agent's own reads are not recorded as evidence. A file that cannot be read is
-// damage, not an error. Other errors are those of reading and writing the records. Memory: the
-// entry records and 256 KiB.
+// CANCELLED. Keeps its reads out of the records of `watcher`, which must show only reads by pods. A
+// file that cannot be read is damage, not an error. Other errors are those of reading and writing
+// the records. Memory: the entry records and 256 KiB.
 absl::StatusOr<Scrubbed> ScrubTree(const ScrubJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-// The limits of crds/*.yaml; tests/unit/lib/api/schema_test.cc keeps both equal.
+// The same limits as in crds/*.yaml; tests/unit/lib/api/schema_test.cc compares them.
 namespace cachewarm::api::json {
 
 inline constexpr size_t kMessageBytes = 1024;

@@ -16,10 +16,10 @@ namespace cachewarm::api::json {
 // Returns `text` cut to at most `bytes_max` bytes, never inside a UTF-8 sequence.
 std::string Cut(std::string_view text, size_t bytes_max);
 
-// Builds one JSON object for server-side apply. Omits empty and zero values, so that a value that
-// returns to zero is removed. Cuts strings and lists to the limits of the schema, because the API
-// server rejects the whole status for one value that is too long. A list that is too long keeps its
-// last items, which are the newest.
+// Builds one JSON object for server-side apply. Omits empty and zero values: the API server then
+// removes a member whose value has become zero. Cuts strings and lists to the limits of the schema,
+// because the API server rejects the whole status for one value that is too long. A list that is
+// too long keeps its last items, which are the newest.
 class Writer {
  public:
   Writer& Put(std::string_view name, std::string_view text, size_t bytes_max);

@@ -31,10 +31,10 @@ struct OrderedCuts {
   std::vector<Cut> cuts;
 };
 
-// As CutTar(), but for groups of members, each of which must be within one frame. frame_mate[i] is
-// an earlier member of the group of member i, or i itself if i is the first or only one. The caller
-// ensures that every group fits into one frame. To keep a group together, the order of the members
-// may change: only within each frame it is ascending. Without groups the whole order is ascending.
+// As CutTar(), but keeps every group of members within one frame. frame_mate[i] is an earlier
+// member of the group of member i, or i itself if i is the first one. The caller ensures that every
+// group fits into one frame. To keep a group together, the order of the members may change: it then
+// ascends only within each frame. Without groups the whole order is ascending.
 OrderedCuts CutWithMates(const std::vector<int64_t>& member_bytes,
                          const std::vector<size_t>& frame_mate, int64_t frame_bytes);
 

@@ -13,8 +13,9 @@
 namespace cachewarm::bundle {
 namespace {
 
-// If the base has this many layers, the bundle is packed whole. With ever more layers, removed
-// files would accumulate in the old ones, and each layer adds one request to a fetch.
+// If the base bundle has this many layers, the new bundle is packed whole instead of as one more
+// layer. Otherwise removed files would accumulate in the old layers, and each layer adds one
+// request to a fetch.
 constexpr size_t kLayersBeforeRepack = 8;
 
 bool MayBeUnchanged(const Entry& a, const Entry& b) {
@@ -37,8 +38,8 @@ absl::Status Compare(const PackTree& tree, size_t first, size_t last,
   return absl::OkStatus();
 }
 
-// Returns the topmost path that does not exist in the new tree, among `path` and its parents. Empty
-// if the new tree contains `path`, or a file in place of one of its parents.
+// Returns the topmost of `path` and its parents that does not exist in the new tree. Empty if
+// the new tree contains `path`, or a file in place of one of its parents.
 std::string_view HighestRemoved(std::string_view path,
                                 const std::set<std::string, std::less<>>& directories,
                                 const std::set<std::string_view>& files) {

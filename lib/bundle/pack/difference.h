@@ -20,15 +20,15 @@ absl::StatusOr<std::vector<const Entry*>> FindUnchanged(const Bundle& base, cons
                                                         int threads, const std::stop_token& stop);
 
 // False if the tree should be packed whole instead of as a layer on `base`, because most of it is
-// new, most content of the old layers is obsolete, or there are many layers. `kept` is the result
-// of FindUnchanged().
+// new, most content of the old layers belongs to files that were changed or removed, or `base` has
+// many layers. `kept` is the result of FindUnchanged().
 bool IsLayerWorthwhile(const Bundle& base, const std::vector<const Entry*>& kept,
                        const PackTree& tree);
 
 // Returns the sorted paths of the whiteouts that remove from `base` the files that `tree` lacks.
-// The name of a whiteout is ".wh." and the name of the removed file, or of the topmost directory
-// that is removed as a whole (OCI image-spec 1.1, layer.md). A file that became a directory, or
-// vice versa, needs no whiteout: the new member replaces the old one.
+// The name of a whiteout is ".wh.", followed by the name of the removed file, or of the topmost
+// directory that is removed as a whole (OCI image-spec 1.1, layer.md). A file that became a
+// directory, or vice versa, needs no whiteout: the new member replaces the old one.
 std::vector<std::string> WhiteoutsOf(const Config& base, const PackTree& tree);
 
 // Returns the entries of `base` that remain visible when `tree` is laid over it, sorted by path. An

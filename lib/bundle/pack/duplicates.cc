@@ -21,7 +21,7 @@ namespace {
 // files above 32 KB hold 99.8 % of the duplicate bytes.
 constexpr int64_t kDuplicateBytesMin = 32LL << 10;
 // Besides the content of a file that has a duplicate, a frame must hold at least two headers: that
-// of the file and that of the link.
+// of the file and that of a hard link to it.
 constexpr int64_t kHeadersBytesMin = 2 * kTarBlockBytes;
 
 auto Shape(const Entry& entry) {
@@ -67,7 +67,8 @@ absl::Status Hash(PackTree& tree, const std::vector<size_t>& files, int threads,
       });
 }
 
-// A file whose content is stored. `bytes` is the size in the tar of the file and all links to it.
+// A file whose content the tar stores; its duplicates are hard links to it. `bytes` is the size in
+// the tar of the file and all links to it.
 struct Stored {
   size_t file = 0;
   int64_t bytes = 0;

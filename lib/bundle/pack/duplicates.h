@@ -10,11 +10,12 @@
 namespace cachewarm::bundle {
 
 // Finds files with equal content and sets PackTree::content_of. Such files are frequent: the
-// processes and the layers of a model compile equal code. Reads only files of at least 32 KiB that
-// share size and mtime with another file, and sets their digests. Does not read a file that would
-// leave no space for a link in its frame. A file and the links to it must be in one frame: if they
-// would exceed `frame_bytes`, the content is stored again. Deterministic. Errors are those of
-// DigestOfFile(); CANCELLED soon after `stop`.
+// processes that serve a model compile equal code, and so do equal layers of the model. Reads only
+// files of at least 32 KiB that share size and mtime with another file, and sets their digests.
+// Does not read a file that is so large that its frame has no space for a hard link to it. A file
+// and the links to it must be in one frame: when that frame would exceed `frame_bytes`, the next
+// duplicate is stored with its content. Deterministic. Errors are those of DigestOfFile();
+// CANCELLED soon after `stop`.
 absl::Status FindDuplicates(PackTree& tree, int64_t frame_bytes, int threads,
                             const std::stop_token& stop);
 

@@ -22,7 +22,7 @@
 namespace cachewarm::bundle {
 namespace {
 
-// The content of one frame on its way from the files to the sink.
+// The buffers of one frame: its content, and the compressed bytes that go to the sink.
 struct FrameBuffers {
   Buffer raw;
   Buffer packed;
@@ -95,7 +95,7 @@ class FrameMaker {
       }
       raw = raw.subspan(bytes);
     }
-    // Bytes remain only in the frame at the end of the archive, which is all zeros.
+    // Only the frame that ends the archive has bytes left here: it is all zeros.
     std::fill(raw.begin(), raw.end(), '\0');
     return absl::OkStatus();
   }

@@ -17,7 +17,7 @@ namespace cachewarm::bundle {
 // path.
 struct PackTree {
   std::vector<std::string> directories;
-  std::vector<std::string> whiteouts;  // empty files
+  std::vector<std::string> whiteouts;  // empty files that remove paths of the base bundle
   std::vector<PackFile> files;
   std::vector<Entry> entries;  // parallel to `files`; WriteLayer() sets digest and frame
   // For each file, the index of the file that holds its content. This is the file's own index, or
@@ -35,7 +35,8 @@ struct PackTree {
   Member HeaderOf(size_t member) const;
 };
 
-// Sorts `files`. INVALID_ARGUMENT if they do not form a tree within `limits`.
+// Sorts `files` by path and adds the directories that they imply. INVALID_ARGUMENT if they do not
+// form a tree within `limits`.
 absl::StatusOr<PackTree> ArrangeTree(std::vector<PackFile> files, const Limits& limits);
 
 // Returns the size of one member in the tar: header and padded content.

@@ -24,7 +24,8 @@ absl::StatusOr<std::vector<Descriptor>> ParseListing(std::string_view text,
 
 // Returns the list `text` with an item for `referrer` at the end, which has the type and the
 // annotations of `artifact`. Returns `text` unchanged if the list already contains `referrer`. If
-// `text` is empty, returns a new list. RESOURCE_EXHAUSTED if the list is full.
+// `text` is empty, returns a new list. RESOURCE_EXHAUSTED if the list is full (kReferrersMax items
+// or kListingBytesMax bytes).
 absl::StatusOr<std::string> AddToListing(std::string_view text, const Descriptor& referrer,
                                          const Artifact& artifact);
 

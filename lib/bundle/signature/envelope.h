@@ -35,7 +35,7 @@ absl::StatusOr<std::string> WriteSigstoreBundle(const Envelope& envelope);
 // INVALID_ARGUMENT, naming the field.
 absl::StatusOr<Envelope> ParseSigstoreBundle(std::string_view text);
 
-// Returns an envelope without signature, with a statement about `digest`.
+// Returns an unsigned envelope with a statement about `digest`.
 absl::StatusOr<Envelope> StatementAbout(const Digest& digest);
 // Checks that the statement in the envelope is a plain signature of `digest`; INVALID_ARGUMENT if
 // not. Verify the envelope's signature first.

@@ -20,7 +20,7 @@ struct AttachedSignature {
   std::string bundle_text;
 };
 
-// True if the error is caused by the attached content and not by the store.
+// True if the error is caused by the content of the referrer and not by the store.
 bool IsCausedByReferrer(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsDataLoss(status) || absl::IsNotFound(status) ||
          absl::IsResourceExhausted(status);

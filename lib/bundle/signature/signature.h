@@ -11,8 +11,8 @@
 
 // Signs bundles in a store and verifies their signatures. A signature is an OCI referrer of the
 // bundle's manifest with the artifact type kSigstoreType, compatible with key-based signatures of
-// cosign 2.6 and newer. Offline: no transparency log, no certificate, no clock. Every function
-// blocks, and returns CANCELLED soon after `stop`.
+// cosign 2.6 and newer. Works offline: uses no transparency log, no certificates and no clock.
+// Every function blocks, and returns CANCELLED soon after `stop`.
 namespace cachewarm::bundle {
 
 // Maximum number of signatures that are checked for one bundle.

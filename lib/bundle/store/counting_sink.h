@@ -9,9 +9,9 @@
 
 namespace cachewarm::bundle {
 
-// Forwards bytes to another sink. Counts the bytes that the other sink accepted, and keeps the last
-// error of that sink. A store decorator uses it to resume a read at the right byte and to separate
-// errors of the sink from errors of the store. One thread at a time.
+// Forwards bytes to another sink. Counts the bytes that the other sink accepted, and keeps the
+// result of the last Write() to it. A store decorator uses it to resume a read at the right byte
+// and to separate errors of the sink from errors of the store. One thread at a time.
 class CountingSink : public Sink {
  public:
   // `sink` must outlive this object.

@@ -70,9 +70,9 @@ class ForwardingStore : public Store {
   // operations without a manifest), or the error of the inner store.
   using Attempt = absl::FunctionRef<absl::StatusOr<int64_t>()>;
 
-  // Every method of this class calls the inner store through Call(). An override makes any number
-  // of attempts, at least one if it returns OK; the caller then gets the result of the last one.
-  // Otherwise the caller gets the returned error.
+  // Every method of this class calls the inner store through Call(). An override runs `attempt` any
+  // number of times. If it returns OK, it must have run `attempt` at least once, and the caller
+  // gets the result of the last run. Otherwise the caller gets the returned error.
   virtual absl::Status Call(StoreOperation operation, const std::stop_token& stop, Attempt attempt);
 
   Store& inner() { return inner_; }

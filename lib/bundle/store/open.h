@@ -23,7 +23,7 @@ struct StoreUrl {
   std::string directory;  // kLayout: absolute
 };
 
-// Parses a store URL. INVALID_ARGUMENT names the expected form.
+// Parses a store URL. INVALID_ARGUMENT, naming the expected form, if it is malformed.
 absl::StatusOr<StoreUrl> ParseStoreUrl(std::string_view text);
 // Parses the location of a mirror, which is a registry without a scheme: "host[:port][/base]".
 // INVALID_ARGUMENT if it is malformed.
@@ -39,14 +39,14 @@ struct StoreOptions {
   // listed, unless ca_file is set.
   std::vector<std::string> insecure_hosts;
   std::string ca_file;  // PEM, replaces the system's certificate authorities; empty: the system's
-  // PEM chain and key of the client certificate; both or none.
+  // PEM files of the client certificate chain and its key; set both or none.
   std::string certificate_file;
   std::string key_file;
   std::string auth_file;  // path of a docker config.json with "auths"; empty: anonymous
   // Registries from which blobs and manifests are read first, in this order (MirroredStore). They
   // use the same certificate authorities as the store, and auth_file may hold their credentials.
   std::vector<std::string> mirrors;
-  // Maximum of concurrent reads, and of concurrent writes, for each registry; 0: no limit.
+  // Maximum number of concurrent reads, and also of writes, per registry; 0: no limit.
   int connections_max = 0;
   int64_t bytes_per_second = 0;  // rate of all blob downloads together; 0: no limit
   http::ProxyOptions proxy;      // for registries, token servers and targets of redirects

@@ -33,8 +33,8 @@ struct BlobRange {
 };
 
 // Stores bundles as OCI manifests and blobs, which are named by the SHA-256 of their content and
-// grouped in repositories. The name of a repository ("team/llama") is relative to the base of the
-// store and must pass CheckRepository().
+// grouped in repositories. The name of a repository ("team/llama") is relative to the path in the
+// URL of the store and must pass CheckRepository().
 //
 // Threads: every method is thread-safe and may block.
 //

@@ -19,7 +19,7 @@ namespace cachewarm::bundle {
 // A verified and decompressed frame.
 struct RawFrame {
   int64_t index = 0;     // counted across all layers
-  int64_t position = 0;  // index among the needed frames
+  int64_t position = 0;  // index among the frames that are passed to Write()
   std::string_view raw;
   size_t worker = 0;  // thread that handles the frame: 0 to threads() - 1 of the FrameStream
   WorkerPool& pool;

@@ -222,7 +222,7 @@ std::optional<NewFile> MemberStream::TakeOpen(int64_t frame) {
 
 absl::Status MemberStream::Finish() const {
   if (whole_files_ != expected_files_) {
-    return absl::DataLossError(fmt::format("the layers hold only {} of the {} listed files",
+    return absl::DataLossError(fmt::format("the layers hold only {} of the {} expected files",
                                            whole_files_.load(), expected_files_));
   }
   return absl::OkStatus();

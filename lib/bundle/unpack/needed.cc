@@ -41,8 +41,8 @@ void MarkEntries(const Config& config, const PresentEntries& present, std::vecto
 // The last file of a frame may continue in the frames after it, up to the next frame in which a
 // listed file begins. Gives all frames between these two the Content of the frame in which the file
 // begins. Perhaps the file ends before the last of them: its end depends on the size of its tar
-// header, which is known only after the frames were read. Such a frame is then transferred although
-// it holds no part of the file.
+// header, which is known only after the frames were read. If the file ends earlier, some
+// frames are transferred although they hold no part of it.
 void ExtendToContinuations(std::vector<FrameUse>& uses) {
   for (size_t i = 1; i < uses.size(); ++i) {
     if (uses[i].content == Content::kNothing && uses[i - 1].continues && !uses[i].begins_layer) {

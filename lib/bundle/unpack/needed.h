@@ -10,14 +10,14 @@
 // Selects the frames of a bundle that must be transferred. Pure.
 namespace cachewarm::bundle {
 
-// By index in Config::entries: true if the tree already has the file. Empty: the tree has none of
-// the files.
+// One flag per entry of Config::entries: true if the tree already has the file. Empty: the tree has
+// none of the files.
 using PresentEntries = std::vector<bool>;
 
 // Returns the frames to transfer: all that may hold a part of a file that is not present. The
 // result has indices across all layers. If no file of the newest layer is present, includes all
 // frames of that layer, so that unlisted content in it is detected. Omits the frames of older
-// layers that hold only obsolete files.
+// layers that hold only files which the bundle no longer has.
 std::vector<int64_t> NeededFrames(const Config& config, const PresentEntries& present);
 
 // A range of contiguous frames in one layer.

@@ -50,8 +50,8 @@ class NewFile {
   int64_t left_bytes() const { return left_bytes_; }
   // Appends `content`. INVALID_ARGUMENT if the file becomes longer than the size of the entry.
   absl::Status Write(std::string_view content);
-  // Sets the mtime and closes the file. Call when left_bytes() is 0. DATA_LOSS if the compared
-  // sha256 differs.
+  // Sets the mtime and closes the file. Call when left_bytes() is 0. DATA_LOSS if the file is
+  // `checked` and its sha256 differs.
   absl::Status End(FileMaker& maker);
 
  private:

@@ -23,7 +23,7 @@ CacheKind AiterKind() {
                              "running engine.",
                     .absolute_paths = "None known.",
                     .hit = "One module_*.so per module.",
-                    .miss = "The same file, after a build in build/, which stays behind."}};
+                    .miss = "The same file, after a build in build/, which is not captured."}};
 }
 
 }  // namespace cachewarm::caches

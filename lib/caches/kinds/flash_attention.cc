@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // FlashAttention-4 (flash_attn/cute/cache_utils.py): objects with host and GPU code in
 // <fingerprint>/[<name>/]<sha256>.o, each written to a temporary file and renamed. The cache is off
-// unless its variable is 1. The fingerprint holds the sources and the versions of cutlass and
-// tvm_ffi. Locks end with ".lock".
+// unless FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED is 1. The fingerprint holds the sources and the
+// versions of cutlass and tvm_ffi. Locks end with ".lock".
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Intel Gaudi: <graph>_<device>_syn<version>.recipe and .metadata. The variable holds the
-// directory, whether to empty it at the start (false), and its limit in MB; without it the bridge
-// writes no recipes to disk. Opt-in, because the variable turns that cache on, and because the GPU
-// type of a node does not name Gaudi devices.
+// Intel Gaudi: <graph>_<device>_syn<version>.recipe and .metadata. The variable holds three values:
+// the directory, whether to empty the directory at the start (false), and its limit in MB. If the
+// variable is not set, the bridge writes no recipes to disk. Opt-in, because the variable turns
+// that cache on, and because the GPU type of a node does not name Gaudi devices.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // MIOpen (src/binary_cache.cpp): SQLite databases of kernels (.ukdb) and of tuning results (.udb),
 // text files of tuning results, and, where MIOpen was built without SQLite, kernels in
-// <md5>/<name>.o. Opt-in, because a database that is open for writing keeps its capture waiting.
+// <md5>/<name>.o. Opt-in, because files are not captured while MIOpen has a database open for
+// writing.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {
@@ -16,7 +17,7 @@ CacheKind MiopenKind() {
                     {.glob = "*.updb.txt", .writable = true, .in_place = true},
                     {.glob = "*.ufdb.txt", .writable = true, .in_place = true},
                     {.glob = "*/*.o", .role = Role::kIndex}},
-          .opt_in = "A database that MIOpen has open for writing keeps its capture waiting.",
+          .opt_in = "Files are not captured while MIOpen has a database open for writing.",
           .facts = {.engine = "MIOpen (ROCm)",
                     .proof = "Read from the sources of MIOpen 3 (src/binary_cache.cpp); not tested "
                              "with a running engine.",

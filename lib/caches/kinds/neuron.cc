@@ -2,7 +2,7 @@
 // AWS Neuron: one directory neuronxcc-<version>/MODULE_<graph>+<flags>/ per compiled graph, with
 // the executable in model.neff. A lock beside it ("*.lock") that a killed compiler left behind
 // makes every later start wait, so it is never captured. Opt-in, because the GPU type of a node
-// does not name Neuron devices.
+// does not name Neuron devices, so bundles also fit nodes without them.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {
@@ -24,7 +24,9 @@ CacheKind NeuronKind() {
                      .in_place = true,
                      .unit = graph}},
           .versions = {{.engine = "neuronxcc", .glob = "neuronxcc-*/**", .before = "neuronxcc-"}},
-          .opt_in = "The GPU type of a node does not name Neuron devices.",
+          .opt_in =
+              "The GPU type of a node does not name Neuron devices, so bundles also fit "
+              "nodes without them.",
           .facts = {.engine = "AWS Neuron",
                     .proof = "Read from paths in public logs of neuronx-cc 2.14 to 2.26; not "
                              "tested with a running engine.",

@@ -5,8 +5,9 @@
 //
 // jit/ (sglang/kernels/jit/utils/compile/cache.py): a build is staged in .staging-<uuid>/ and
 // renamed to <target>/<module>/build-<key>/deps-<key>/, which never changes afterwards. A directory
-// is a hit only with both of its files. cute_aot/ (sglang/kernels/jit/cute_aot_cache.py): objects
-// with host code, each written to a temporary file and renamed; its locks end with ".lock".
+// is a hit only if it has both the shared object and sgl_deps.json. cute_aot/
+// (sglang/kernels/jit/cute_aot_cache.py): objects with host code, each written to a temporary file
+// and renamed; its locks end with ".lock".
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // TensorRT's timing cache as ONNX Runtime keeps it: one
 // TensorrtExecutionProvider_cache_sm<N>.timing per GPU architecture, rewritten when an engine is
-// built. TensorRT itself has no variable for it. Engines are never captured: they hold the weights,
-// and ONNX Runtime does not check them against the model or the version. Opt-in, because the
-// variables turn the timing cache on.
+// built. TensorRT itself has no variable for it. TensorRT engines are never captured: they hold the
+// weights of the model, and ONNX Runtime does not check them against the model or the version.
+// Opt-in, because the variables turn the timing cache on.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

@@ -4,7 +4,8 @@
 // of the agent's endpoint (agent/remote), which keeps each value in a file, or the Redis that the
 // container names itself. torch reads TORCHINDUCTOR_REDIS_HOST and _PORT only if the URL is unset.
 //
-// TORCHINDUCTOR_BUNDLED_AUTOTUNE_REMOTE_CACHE stays off: with it compiles on a CPU fail (2.15).
+// TORCHINDUCTOR_BUNDLED_AUTOTUNE_REMOTE_CACHE stays off, because with it torch 2.15 fails to
+// compile on a CPU.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {

@@ -36,8 +36,8 @@ CacheKind TritonKind() {
           .facts = {.engine = "Triton 3",
                     .proof = "Read from the sources of Triton 3.8 and from a published cache of "
                              "vLLM on ROCm; not tested on a GPU.",
-                    .absolute_paths = "__grp__*.json names its members, and all of them must exist "
-                                      "there. Nothing is rewritten: use the same path everywhere.",
+                    .absolute_paths = "__grp__*.json has the paths of its members, which must all "
+                                      "exist. No path is rewritten: use the same path everywhere.",
                     .hit = "__grp__*.json, then the files that it names.",
                     .miss = "One directory per kernel. Each file is renamed into place."}};
 }

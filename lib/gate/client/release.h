@@ -13,7 +13,7 @@ namespace cachewarm::gate {
 
 struct GatePatch {
   const api::Pod& pod;
-  const codec::Json& operations;  // result of ReleasePatch(), which may be extended
+  const codec::Json& operations;  // result of ReleasePatch(), possibly with operations added
   std::string_view manager;       // field manager
 };
 

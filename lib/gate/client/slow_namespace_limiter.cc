@@ -12,8 +12,8 @@ namespace {
 // patch most likely waits for a webhook that does not answer.
 constexpr Duration kUsualLimit{3'000};
 constexpr Duration kSlow{1'000};
-// A namespace stays slow for at most this long after its last slow failure: it may have been
-// deleted, and then no fast patch follows.
+// A namespace stays slow for at most this long after its last slow failure, because a deleted
+// namespace gets no fast patch that would end the state earlier.
 constexpr Duration kForgetAfter{600'000};
 
 }  // namespace
@@ -48,8 +48,8 @@ absl::Status SlowNamespaceLimiter::Run(const std::string& ns, std::stop_token st
                                        const Patch& patch) {
   const Slot slot(*this, ns);
   if (!slot.may_begin()) {
-    return absl::AbortedError(
-        fmt::format("pods of namespace {} take long to patch: waiting for a slot", ns));
+    return absl::AbortedError(fmt::format(
+        "patches of pods in namespace {} are slow: waiting until fewer of them run", ns));
   }
   const MonoTime began = clock_.Monotonic();
   const kube::StopAfter over(clock_, slot.limit(), stop);

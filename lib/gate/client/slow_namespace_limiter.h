@@ -17,8 +17,8 @@ namespace cachewarm::gate {
 // 30 s while a webhook of the namespace does not answer, so a patch is cancelled after 3 s. A
 // namespace becomes slow when a patch there fails after a second or more. It stays slow until a
 // patch there takes less than a second, or until ten minutes after the last such failure. Only a
-// few patches of slow namespaces run at the same time, with another time limit than 3 s
-// (SlowPatches). Keeps its state in memory only. Thread-safe.
+// few patches of slow namespaces run at the same time, with the time limit in SlowPatches instead
+// of 3 s. Keeps its state in memory only. Thread-safe.
 class SlowNamespaceLimiter {
  public:
   struct SlowPatches {

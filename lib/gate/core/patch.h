@@ -28,8 +28,8 @@ codec::Json WithoutAnnotations(const codec::Json& patch);
 
 // Returns the JSON patch that sets one annotation of a held pod. It tests uid and gate like
 // ReleasePatch(), so that it fails as a whole on a released pod and never changes a pod that has a
-// node. NOT_FOUND if the pod has no gate of cachewarm. The pod must have annotations, because the
-// patch does not create their map.
+// node. NOT_FOUND if the pod has no gate of cachewarm. The pod must already have an annotation,
+// because the patch does not create the map of annotations.
 absl::StatusOr<codec::Json> AnnotationPatch(const api::Pod& pod, std::string_view key,
                                             std::string_view value);
 

@@ -12,7 +12,7 @@
 
 namespace cachewarm::kube {
 
-// A client of the API server. Thread-safe. Every call blocks; after a request of `stop` it returns
+// A client of the API server. Thread-safe. Every call blocks; when `stop` is requested, it returns
 // CANCELLED within 1 s.
 class Client {
  public:

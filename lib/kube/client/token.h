@@ -9,9 +9,9 @@
 
 namespace cachewarm::kube {
 
-// The bearer token of a ClusterConfig. kubelet rotates the token file before the token expires: the
-// file is read again when the last reading is older than 60 s, and at once when the server rejects
-// the token. If the file cannot be read, the last good token stays in use. Thread-safe.
+// The bearer token of a ClusterConfig. kubelet rotates the token file before the token expires, so
+// the file is read again when the last reading is older than 60 s, and at once when the server
+// rejects the token. If the file cannot be read, the last good token stays in use. Thread-safe.
 class TokenSource {
  public:
   TokenSource(const ClusterConfig& config, const Clock& clock);

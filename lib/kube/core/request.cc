@@ -29,7 +29,7 @@ std::string ObjectPath(const Resource& resource, const ObjectName& name,
   return subresource.empty() ? path : path + "/" + subresource;
 }
 
-// Builds "a=1&b=2" from the pairs with a value.
+// Builds "a=1&b=2"; leaves out pairs whose value is empty.
 class Query {
  public:
   Query& Add(std::string_view name, std::string_view value) {

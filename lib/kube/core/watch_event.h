@@ -25,9 +25,9 @@ using WatchEventHandler = std::function<absl::Status(WatchEvent)>;
 // Splits the byte stream of a watch into events. Not thread-safe.
 class WatchDecoder {
  public:
-  // Feed() returns RESOURCE_EXHAUSTED for a line longer than `line_bytes_max`. The default fits
-  // every object: etcd stores at most 1.5 MiB, and a byte takes at most six bytes in JSON ("<" is
-  // written as \u003c).
+  // Feed() returns RESOURCE_EXHAUSTED for a line longer than `line_bytes_max`. With the default,
+  // every object fits: etcd stores at most 1.5 MiB, and a byte takes at most six bytes in JSON ("<"
+  // is written as \u003c).
   explicit WatchDecoder(WatchEventHandler on_event, size_t line_bytes_max = 16U << 20U);
 
   // Decodes bytes, which may be split anywhere, and calls `on_event` for every complete line.

@@ -28,8 +28,8 @@ struct WatcherAction {
 //    all pages received so far.
 //  - A page over the local limit (RESOURCE_EXHAUSTED without a 429) is requested again at once with
 //    an eighth of the items, so that no tenant can block a list by creating many large objects. One
-//    item always fits: servers limit objects to 1.5 MiB. Each received page doubles the number
-//    again.
+//    item always fits: servers limit objects to 1.5 MiB. Each received page doubles the number of
+//    items again.
 //  - After OUT_OF_RANGE (410) it lists again, without backoff if nothing failed in the last 120 s.
 //  - After a watch that ended regularly or was cut off it watches again from the last version.
 //  - INVALID_ARGUMENT from a watch means undecodable events: it lists again, with backoff.

@@ -11,7 +11,7 @@
 namespace cachewarm::kube {
 
 enum class Presence {
-  kServed,     // the API server knows the kind, and no attempt to list it failed
+  kServed,     // the API server knows the kind; if listing was tried, it succeeded
   kAbsent,     // the API server does not know the kind
   kForbidden,  // the kind exists, and RBAC forbids listing it
 };

@@ -38,7 +38,7 @@ struct EventRecorderOptions {
   std::string instance;             // reportingInstance, the pod's name
   std::string ns = "default";       // namespace of events about cluster-scoped objects
   size_t queue_max = 1024;          // length of the queue; further events are dropped and counted
-  size_t series_max = 4096;         // maximum Events with a counter; a new one replaces the oldest
+  size_t series_max = 4096;         // maximum Events remembered; a new one replaces the oldest
   Duration series_window{360'000};  // an event this soon after an equal one is a repetition
   int burst = 25;                   // events per object and reason that may be sent at once
   Duration refill{300'000};         // time after which one more may be sent, as in client-go

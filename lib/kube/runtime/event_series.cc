@@ -116,7 +116,7 @@ void EventSeries::Forget(const ObjectName& event) {
 
 bool EventSeries::TakeToken(const std::string& key, MonoTime now) {
   if (buckets_.size() >= options_.series_max) {
-    // Remove full buckets: a full bucket is equivalent to none.
+    // Remove full buckets: a full bucket has the same effect as no bucket.
     std::erase_if(buckets_, [&](const auto& entry) {
       return now - entry.second.filled >= options_.refill * options_.burst;
     });

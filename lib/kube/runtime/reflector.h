@@ -31,7 +31,7 @@ struct ReflectorOptions {
   std::shared_ptr<codec::PackTable> table;  // passed to the Store
 };
 
-// Dependencies shared by the loops of a program. All references must outlive them.
+// Dependencies shared by the loops of a program. All references must outlive the loops.
 struct Runtime {
   Client& client;
   const Clock& clock;

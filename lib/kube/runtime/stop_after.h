@@ -10,8 +10,8 @@
 
 namespace cachewarm::kube {
 
-// A stop token that bounds a call: it fires after `limit`, or as soon as `outer` fires. A few calls
-// that must still be made during shutdown have no `outer`.
+// A stop token that bounds a call: it fires after `limit`, or as soon as `outer` fires. Calls that
+// must still be made during shutdown pass no `outer`.
 class StopAfter {
  public:
   StopAfter(const Clock& clock, Duration limit, std::stop_token outer = {})

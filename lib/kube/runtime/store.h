@@ -74,7 +74,7 @@ struct CachedChange {
 };
 
 // The last observed objects of one kind. One reflector writes, any thread reads. Returned objects
-// are immutable and stay valid. Readers see a new list only as a whole.
+// are immutable and stay valid. A new list becomes visible to readers as a whole.
 class Store {
  public:
   // Returns the texts under which ByIndex() finds an object, e.g. the node that a pod is bound to.

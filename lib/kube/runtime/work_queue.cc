@@ -8,7 +8,7 @@ namespace {
 
 // Wait time that means "until notified"; short enough that adding it to a time cannot overflow.
 constexpr Duration kIdle = std::chrono::hours(1);
-constexpr int kFailuresMax = 64;  // BackoffDelay() does not grow beyond this
+constexpr int kFailuresMax = 64;  // with more failures, BackoffDelay() does not grow
 
 }  // namespace
 

@@ -86,8 +86,8 @@ class Renewal {
     return absl::OkStatus();
   }
 
-  // Returns true if the certificate can be served: it is valid now, for the right name, with its
-  // key, and signed by a trusted authority.
+  // Returns true if the certificate can be served: it is valid now and has the right DNS name, its
+  // key matches, and a trusted authority signed it.
   bool IsUsable(const Certificates& serving) const {
     return !serving.empty() && IsValid(serving.front(), in_.now) &&
            serving.front().dns_names == std::vector<std::string>{in_.dns_name} &&

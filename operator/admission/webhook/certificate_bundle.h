@@ -31,9 +31,10 @@ struct RenewalInputs {
 };
 
 // Returns the renewed bundle; nullopt if nothing must be renewed. After a new authority is made,
-// the serving certificate of the old one is kept until `ca_bundle` contains the new authority, so
-// that API servers trust the served certificate at any time. If no valid serving certificate is
-// left, renews both at once. Invalid entries of `bundle` are replaced.
+// the serving certificate signed by the old one is kept until `ca_bundle` contains the new
+// authority, so that API servers trust the served certificate at any time. If no valid serving
+// certificate is left, renews authority and serving certificate at once. Invalid entries of
+// `bundle` are replaced.
 absl::StatusOr<std::optional<CertificateBundle>> Renew(const CertificateBundle& bundle,
                                                        const RenewalInputs& inputs);
 

@@ -22,7 +22,7 @@ using WarmupsOf = std::function<std::vector<Warmup>(std::string_view ns)>;
 
 struct HandlerDependencies {
   WarmupsOf warmups;
-  std::string root;  // directory of the agents, as in the admission policy
+  std::string root;  // root directory of the agents, as in the admission policy
   const Clock& clock;
   const op::Metrics& metrics;
 };

@@ -20,7 +20,7 @@ using render::List;
 using render::Named;
 using render::Text;
 
-// Returns true if the pod meets the conditions that do not depend on the warmup.
+// Returns true if the pod meets those conditions for injection that are the same for every warmup.
 bool IsEligible(const Json& pod, std::string_view root) {
   const Json* labels = Find(pod, {"metadata", "labels"});
   const Json* spec = Find(pod, {"spec"});

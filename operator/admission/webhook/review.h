@@ -11,8 +11,8 @@
 // Decodes requests and encodes responses of a mutating webhook (admission.k8s.io/v1). Pure.
 namespace cachewarm::webhook {
 
-// Limits of a request. A pod over one of them is not injected. The limit of bytes admits every pod
-// that etcd can store: 1.5 MiB (--max-request-bytes), which become somewhat more as JSON.
+// Limits of a request. A pod that exceeds one of them is not injected. The limit of bytes admits
+// every pod that etcd can store: 1.5 MiB (--max-request-bytes), which become somewhat more as JSON.
 inline constexpr size_t kReviewBytesMax = 2U << 20U;
 inline constexpr size_t kReviewValuesMax = 128U << 10U;
 

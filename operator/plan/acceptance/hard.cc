@@ -29,7 +29,7 @@ Refusal NoWorkload(const PlanContext& context) {
     }
     return Refuse(
         reason::kWorkloadNotFound,
-        "no pod matches spec.selector yet; the pod template is taken from the first pod that does");
+        "no pod matches spec.selector yet; the pod template is taken from the first matching pod");
   }
   return std::nullopt;
 }

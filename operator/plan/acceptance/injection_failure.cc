@@ -15,9 +15,9 @@ namespace reason = api::reason;
 
 namespace {
 
-// Injection is suspended after this number of crashes before Ready. After the first crash the pod
-// gets an empty cache directory and then a new copy (renewals.cc), so a second crash is not caused
-// by a damaged copy.
+// Injection is suspended after this number of crashes before Ready. After a pod's first crash the
+// agent replaces its cache directory (renewals.cc), so the second crash is not caused by a damaged
+// file in it.
 constexpr int kCrashesMax = 2;
 
 // True if the pod was created before the last suspension ended. Its failure has already led to that
@@ -61,7 +61,7 @@ std::optional<InjectionFailure> DetectRejectedVolume(const PlanContext& context)
   return out;
 }
 
-// True if the container is never restarted, so that only another pod can crash again.
+// True if the container is never restarted, so that the next crash can only be that of another pod.
 bool RunsOnce(const PlanContext& context, const PodView& pod) {
   const codec::Json* spec =
       pod.pod->object == nullptr ? nullptr : render::Find(*pod.pod->object, {"spec"});

@@ -58,9 +58,9 @@ bool HasOtherCrashCause(const PlanContext& context, const std::string& revision)
 void UpdateSuspension(PlanContext& context);
 Refusal Suspended(const PlanContext& context);
 
-// dry_run.cc: requests a dry run unless a recent one has answered for the same pod. Refuses a
-// warmup that does not inject yet until the answer is known. A warmup that already injects
-// continues until the API server rejects the pod.
+// dry_run.cc: requests a dry run unless the API server has recently answered one for the same pod.
+// Refuses a warmup that does not inject yet until the answer is known. A warmup that already
+// injects continues until the API server rejects the pod.
 Refusal PendingDryRun(PlanContext& context);
 
 }  // namespace cachewarm::plan

@@ -15,8 +15,8 @@ namespace {
 // Pods are injected even if up to this number of nodes has no usable directory: the release of a
 // held pod can exclude those nodes.
 constexpr size_t kUnpreparedMax = 1;
-// If the dry run is inconclusive (exhausted quota, webhook without dry-run support), injection is
-// retried with real pods at this interval.
+// After the API server has rejected a pod, injection is retried with real pods at this interval if
+// the dry run is inconclusive (exhausted quota, webhook without dry-run support).
 constexpr Duration kRetryWithoutDryRun = std::chrono::hours(1);
 
 struct Preparation {

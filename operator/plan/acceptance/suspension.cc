@@ -13,9 +13,10 @@ namespace reason = api::reason;
 
 namespace {
 
-// Returns a hash that changes when the template changes. With a selector, the template is read from
-// a pod, of which the operator stores more fields while it is held. The hash then covers only
-// fields that are stored for every pod, so that the release of a pod does not change the hash.
+// Returns a hash that changes when the template changes. If the warmup has a selector, the template
+// is read from a pod, and the operator stores more fields of held pods than of other pods. The hash
+// then covers only fields that are stored for every pod, so that the release of a pod does not
+// change the hash.
 std::string TemplateHash(const PlanContext& context) {
   if (context.in.workload.kind != WorkloadKind::kSelector) {
     return context.pod_template.revision;

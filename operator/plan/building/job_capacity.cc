@@ -16,7 +16,7 @@ namespace cachewarm::plan {
 
 namespace {
 
-// The scheduler has tried an unbound pod of this age at least once.
+// The scheduler has tried at least once to place an unbound pod of this age.
 constexpr Duration kSchedulingGrace = std::chrono::seconds(2);
 // A pod of this age that has not started may be waiting for a volume.
 constexpr Duration kVolumeGrace = std::chrono::seconds(15);
@@ -80,9 +80,9 @@ bool BlocksWorkload(const PlanContext& context, const PodView& job_pod) {
   return node.possible && Covers(capacity, shape.requests);
 }
 
-// Returns an unbound pod of the workload that the scheduler has tried and not placed; nullptr if
-// there is none. Most such pods preempt the builder's pod. A pod whose priority class forbids
-// preemption would wait until the build ends, so the Job is deleted for that pod.
+// Returns an unbound pod of the workload that the scheduler has tried to place without success;
+// nullptr if there is none. Most such pods preempt the builder's pod. A pod whose priority class
+// forbids preemption would wait until the build ends, so the Job is deleted for that pod.
 const PodView* UnschedulablePod(PlanContext& context) {
   for (const PodView& pod : context.pods) {
     if (IsWorkloadPod(pod) && pod.pod->node.empty() && pod.pod->gates.empty()) {

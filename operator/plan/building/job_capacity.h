@@ -14,15 +14,16 @@
 // capacity.
 namespace cachewarm::plan {
 
-// Time after which the pod of a new Job should exist and the scheduler should have tried it once.
+// Time after which the pod of a new Job should exist and the scheduler should have tried once to
+// place it.
 inline constexpr Duration kJobStartGrace = std::chrono::seconds(5);
 
 // Returns the pod of the Job; nullptr if there is none.
 const PodView* PodOfJob(const PlanContext& context, const std::string& job);
 
-// True if kJobStartGrace has passed since the Job was requested and its pod is still not bound to a
-// node. Pods must then not wait for this build: they may themselves occupy the quota or capacity
-// that the Job's pod needs.
+// True if kJobStartGrace has passed since the Job of `builder` was requested and the Job's pod is
+// still not bound to a node. Pods of the workload must then not wait for this build: they may
+// themselves occupy the quota or capacity that the Job's pod needs.
 bool MayNeverStart(const PlanContext& context, const api::BuilderStatus& builder);
 
 // Returns the workload's template with compile.overrides applied.

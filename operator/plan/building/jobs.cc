@@ -24,7 +24,7 @@ using api::BuilderStatus;
 
 namespace {
 
-constexpr size_t kHostnamesMax = 64;  // nodes that one Job may use; its pod needs only one of them
+constexpr size_t kHostnamesMax = 64;  // maximum number of nodes that the pod of one Job may use
 
 const BuilderJob* FindJob(const PlanContext& context, const std::string& name) {
   const auto found = std::find_if(context.in.jobs.begin(), context.in.jobs.end(),
@@ -44,7 +44,7 @@ std::string TerminationMessage(const PodView* pod, const std::string& job_messag
 
 // True if the Job's pod is a captured builder whose first start is not counted yet. Savings are
 // measured against that start, so the pod must stay until the start is counted; DecideStarts()
-// counts it soon after Ready, with or without evidence.
+// counts it soon after Ready, even if the agent reports nothing about it.
 bool AwaitsStartCount(const PlanContext& context, const BuilderJob& job) {
   const auto& builders = context.out.status.builders;
   const bool captured = std::any_of(builders.begin(), builders.end(), [&](const auto& each) {

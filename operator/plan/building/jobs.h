@@ -25,7 +25,8 @@ void MakeJob(PlanContext& context, const LiveKey& key, api::BuilderStatus& build
 bool EndBlockingJob(PlanContext& context, api::BuilderStatus& builder);
 
 // Updates `builder` from the state of its Job; call until the Job's container has started. `key` is
-// null if the image or the nodes of the key are gone; the build then fails.
+// null if the builder's key is no longer in use, because no pod has its image or no node its GPU
+// type and CPU class; the build then fails.
 void FollowJob(PlanContext& context, const LiveKey* key, api::BuilderStatus& builder);
 
 // Plans the deletion of builder Jobs whose build has ended. The Job of a captured builder stays

@@ -35,8 +35,8 @@ api::CaptureRequest MakeCaptureRequest(const PlanContext& context,
                                        const CaptureHandshake& handshake,
                                        const api::BuilderStatus& builder);
 
-// True if the agent has published the capture and the first start of the pod (ReadyInGroup) has
-// ended.
+// True if the agent has published the capture and the pod has completed its first start (see
+// ReadyInGroup).
 bool IsPushed(const PlanContext& context, const CaptureHandshake& handshake,
               const api::BuilderStatus& builder);
 

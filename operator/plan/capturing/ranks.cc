@@ -48,7 +48,7 @@ std::string GroupOfBuilder(const PlanContext& context, const BuilderStatus& buil
   return "";
 }
 
-// Returns when the builder's first start ended; `now` while it is in progress.
+// Returns when the builder completed its first start; the present time if it has not.
 WallTime EndOfBuilder(const PlanContext& context, const BuilderStatus& builder) {
   const PodView* pod = FindPod(context, builder.pod_uid);
   const WallTime end = pod == nullptr ? builder.finished_time : ReadyAt(context, *pod);
@@ -62,8 +62,8 @@ bool HasIndex(const api::Pod& pod) {
 
 // Adds the ranks that run to completion. Only pods with an index count as ranks. Pods without one
 // may be workers of a queue, which are interchangeable and are replaced all the time: there is no
-// fixed set of them to capture. Skips pods that started after the builder's first start ended,
-// because they belong to a later run.
+// fixed set of them to capture. Skips pods that started after the builder had completed its first
+// start, because they belong to a later run.
 void AddIndexedRanks(const PlanContext& context, const BuilderStatus& builder,
                      std::vector<const PodView*>& out) {
   const WallTime end = EndOfBuilder(context, builder);
@@ -92,7 +92,7 @@ const PodView* NextRank(const PlanContext& context, const BuilderStatus& builder
   return requested == left.end() ? left.front() : *requested;
 }
 
-// True while the agent packs or retries publishing.
+// True while the agent packs the rank's files or retries to publish them.
 bool IsAtWork(const CaptureStatus& answer) {
   return answer.state == CaptureState::kPacking ||
          (answer.state == CaptureState::kFailed && answer.reason == reason::kPublishFailed);
@@ -180,8 +180,8 @@ bool FollowRank(PlanContext& context, const PodView& rank, BuilderStatus& builde
   return false;
 }
 
-// Fails a build that published a suspended bundle again: the same files have the same digest. Ends
-// the builds of the key, because the next one would do the same.
+// Fails a build that published a suspended bundle again: the same files have the same digest.
+// Prevents further builds of the key, because they would produce the same bundle.
 void RejectSuspended(PlanContext& context, BuilderStatus& builder) {
   const std::string digest = builder.captured->digest.ToString();
   builder.captured.reset();

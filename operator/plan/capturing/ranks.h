@@ -11,16 +11,16 @@ namespace cachewarm::plan {
 
 // Returns the pods whose directories must still be added to the builder's bundle, earliest start
 // first; empty if the builder has no group. These are the running pods with the builder's group and
-// key. A pod that runs to completion must also have an index and have started before the builder's
-// first start ended; it counts even after it has succeeded.
+// key. A pod that runs to completion must also have an index label and have started before the
+// builder completed its first start (see ReadyAt); it counts even after it has succeeded.
 std::vector<const PodView*> RanksLeft(const PlanContext& context,
                                       const api::BuilderStatus& builder);
 
-// Returns when the first start of `pod` (the builder or one of its ranks) ended; zero while it is
-// in progress. Until the builder is captured, the first starts of all its ranks must have ended,
-// too, and the result is the latest end. The reason: often only the leader of a group has a
-// readiness probe, which reports for the whole group. If another pod of the group is the builder,
-// that pod would otherwise count as ready too early.
+// Returns when `pod` (the builder or one of its ranks) completed its first start (see ReadyAt);
+// zero if it has not. Until the builder is captured, all its ranks must have completed their first
+// starts too, and the result is the latest of these times. The reason: often only the leader of a
+// group has a readiness probe, which reports for the whole group. If another pod of the group is
+// the builder, that pod would otherwise count as ready too early.
 WallTime ReadyInGroup(const PlanContext& context, const PodView& pod,
                       const api::BuilderStatus& builder);
 

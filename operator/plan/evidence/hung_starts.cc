@@ -29,11 +29,11 @@ struct Hang {
   std::string bundle_key;  // differs from `key` if the bundle serves several CPU classes
 };
 
-// True if the start is in progress and counts as hung once it exceeds its limit: the container
-// runs, but not all containers of the pod are ready. Time runs from the start of the container, so
-// a pod that waits for a node or an image does not count. If all containers are ready, the pod
-// waits for a readiness gate, and not for the engine. Without a connection to the node, readiness
-// is unknown.
+// True if the pod's start is in progress, so that it counts as hung once it exceeds the limit
+// (LimitFor): the container runs, but not all containers of the pod are ready. Excludes pods that
+// still wait for a node or an image, because the time is measured from the start of the container;
+// pods whose containers are all ready, because these wait for a readiness gate and not for the
+// engine; and pods on a node that is not Ready, because their readiness is unknown.
 bool IsStarting(const PlanContext& context, const PodView& pod) {
   return !pod.of_job && !pod.finished && !pod.runs_to_completion && !pod.pod->meta.deleting &&
          pod.node >= 0 && context.nodes[static_cast<size_t>(pod.node)].ready &&
@@ -42,8 +42,8 @@ bool IsStarting(const PlanContext& context, const PodView& pod) {
          !WasReady(context, pod);
 }
 
-// Returns the bundle of the pod's key if the tree that the container mounted has it; nullptr if the
-// start was, or may have been, without it.
+// Returns the bundle of the pod's key if it was active on the node before the container started, so
+// that the container mounted its files; nullptr if it was not, or may not have been.
 const BundleStatus* MountedBundle(const PlanContext& context, const PodView& pod,
                                   const LiveKey& key) {
   const NodeState& node = context.nodes[static_cast<size_t>(pod.node)];
@@ -61,7 +61,7 @@ const BundleStatus* MountedBundle(const PlanContext& context, const PodView& pod
 }
 
 // Returns the median seconds of cold starts of the pod's key or, if none was measured, of the key
-// that the bundle was built for; 0 if none was measured.
+// that the bundle was built for; 0 if neither key has one.
 double ColdSecondsFor(const PlanContext& context, const LiveKey& key, const BundleStatus* bundle) {
   const api::Starts& starts = context.out.status.starts;
   const double own = ColdSecondsOfKey(starts, key.key);
@@ -74,9 +74,10 @@ Duration LimitFor(const PlanContext& context, double cold_seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(limit));
 }
 
-// Returns the starts that have exceeded their limits with a bundle. Omits a key if a start without
-// the cache volume has exceeded the limit too, because the bundle is then not the cause. An
-// injected start without the present bundle proves nothing: it may have used an earlier bundle.
+// Returns the starts with a bundle that have exceeded their limits. Omits those of a key if a start
+// of that key without the cache volume has exceeded the limit too, because the bundle is then not
+// the cause. An injected start without the present bundle proves nothing: it may have used an
+// earlier bundle.
 std::vector<Hang> FindHangs(PlanContext& context) {
   std::vector<Hang> out;
   std::set<std::string> slow_without_cache;
@@ -104,8 +105,8 @@ std::vector<Hang> FindHangs(PlanContext& context) {
   return out;
 }
 
-// True if the start is recorded, or is part of a recorded one: the pods of a group start together,
-// so one hang stops all of them.
+// True if the start, or that of another pod of its group, is already recorded: the pods of a group
+// start together, so one that hangs stops all of them.
 bool IsRecorded(const std::vector<HungStart>& starts, const HungStart& start, const PodView& pod) {
   return std::any_of(starts.begin(), starts.end(), [&](const HungStart& each) {
     const bool together = !start.group.empty() && each.group == start.group &&
@@ -155,7 +156,8 @@ std::string Describe(const BundleStatus& bundle) {
       bundle.digest.ToString(), pods);
 }
 
-// Fails a running build whose pod started with the bundle: its directory has the bundle's files.
+// Fails a running build whose pod started with the bundle, because a capture of the pod's directory
+// would publish the bundle's files again.
 void FailBuildWith(PlanContext& context, const SuspendedBundle& bundle,
                    api::BuilderStatus& builder) {
   if (IsRunning(builder) && !builder.node.empty()) {

@@ -69,8 +69,9 @@ bool HasSuspended(const PlanContext& context, const api::WantedWarmup& entry) {
   });
 }
 
-// Removes suspended bundles from an entry. Requests a new tree if the node's present entry lists
-// one: an agent whose entry has no bundle would keep its tree, which has the files.
+// Removes suspended bundles from a node's desired entry. If the present entry lists a suspended
+// bundle (`is_present`), also requests a new cache directory: an agent whose entry has no bundle
+// would keep the present directory, which has the suspended files.
 void RemoveSuspended(const PlanContext& context, bool is_present, api::WantedWarmup& entry) {
   entry.renew += is_present ? 1 : 0;
   std::erase_if(entry.bundles, [&](const auto& bundle) {
@@ -133,15 +134,15 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
     entry.renew = before->renew;
     entry.renewed_for = before->renewed_for;
   } else {
-    // The node may still have a tree with a suspended bundle from an earlier entry. With a
-    // different value of `renew`, the agent creates a new tree.
+    // From an earlier entry, the node may still have a cache directory with a suspended bundle.
+    // With a different value of `renew`, the agent creates a new directory.
     entry.renew = static_cast<int>(context.out.status.suspended_bundles.size());
   }
   RenewTree(context, index, entry);
   if (node.target >= 0) {
     SetBundles(context, wanted, index, entry);
   } else if (!present.warmups.empty() && IsGpuUnknown(node.cache->status.node)) {
-    // Keep the bundles: without them, the agent would replace an active tree by an empty one.
+    // Keep the bundles, or the agent would replace an active cache directory by an empty one.
     entry.bundles = present.warmups.front().bundles;
     entry.fetch_priority = present.warmups.front().fetch_priority;
     entry.fetch_granted_time = present.warmups.front().fetch_granted_time;

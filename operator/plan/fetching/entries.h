@@ -11,8 +11,8 @@
 // Finds this warmup's present entries in one NodeCache and computes the desired ones. Pure.
 namespace cachewarm::plan {
 
-// The bundles and directories that all nodes should have. Nodes of the same GPU type and CPU class
-// (a Target) should have the same bundles, but a node is given a new bundle only with a fetch slot.
+// The bundles and directories that each node should have. Nodes of the same GPU type and CPU class
+// (a Target) should have the same bundles, but a node gets a new bundle only with a fetch slot.
 struct Wanted {
   std::vector<std::vector<api::WantedBundle>> by_target;  // indexed like PlanContext::targets
   std::vector<std::string> run_as;                        // names of the directories to prepare

@@ -35,8 +35,8 @@ std::vector<api::WantedBundle> WantedBundles(const PlanContext& context, size_t 
       }
     }
   }
-  // A start that hung had the files of the seed too, so the next start gets neither the bundle nor
-  // a seed.
+  // If the bundle of the template's key is suspended, the starts that hung with it also had the
+  // files of a seed, so the next start gets neither.
   if (std::any_of(context.keys.begin(), context.keys.end(), [&](const LiveKey& key) {
         return key.target == target && key.current && IsWithoutSuspendedBundle(context, key);
       })) {

@@ -10,7 +10,7 @@ namespace cachewarm::plan {
 
 namespace {
 
-// Adds a prepared node with capacity to the list of `out` for its state.
+// Adds a prepared node with capacity to the list in `out` that matches its state.
 void Classify(const PlanContext& context, const WaitEstimator& estimator, const PodFactors& factors,
               size_t index, CandidateNodes& out) {
   const NodeState& node = context.nodes[index];

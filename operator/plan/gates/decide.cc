@@ -20,7 +20,8 @@ namespace reason = api::reason;
 
 namespace {
 
-// Mode Hold: pods are released once there are this many warm nodes for each node that is warming.
+// Mode Hold: pods are released as soon as there are at least this many warm nodes for each node
+// that is warming.
 constexpr size_t kWarmPerWarming = 10;
 constexpr size_t kExcludedHostnamesMax = 200'000;  // limit for all releases of one plan together
 
@@ -188,8 +189,8 @@ GateDecision EvaluateGate(GateContext& gate, size_t index) {
   return out;
 }
 
-// Holds all pods of a group or none: a member that is not held releases the others, even if it
-// belongs to another warmup.
+// Holds all pods of a group or none: if one pod of the group is not held, the others are released,
+// even if that pod belongs to another warmup.
 void KeepGroupsTogether(const PlanContext& context, std::vector<GateDecision>& decisions) {
   std::set<std::string> free = context.in.groups_free_elsewhere;
   for (const PodView& pod : context.pods) {

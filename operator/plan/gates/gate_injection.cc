@@ -46,7 +46,7 @@ bool ShouldAddGate(PlanContext& context) {
   const CandidateNodes candidates = FindCandidateNodes(
       context, estimator, context.pod_template.shape, context.pod_template.factors);
   if (!candidates.unusable.empty()) {
-    return true;  // the release excludes those nodes
+    return true;  // the release of a held pod excludes those nodes
   }
   if (candidates.none() || IsBelowMinAvailable(context)) {
     return false;

@@ -28,8 +28,8 @@ std::string_view NeverHeldByTemplate(const TemplateView& view) {
   return IsOfUnknownGang(pod) ? reason::kReleasedUnknownGang : std::string_view();
 }
 
-// Updates status.minAvailable. Scaling up raises this minimum only once as many pods are available
-// as the new size requires.
+// Updates status.minAvailable. After the workload is scaled up, this minimum does not rise until as
+// many pods are available as the new size requires.
 void UpdateMinAvailable(PlanContext& context) {
   const RolloutConstraints& constraints = context.in.constraints;
   int64_t& minimum = context.out.status.min_available;

@@ -33,8 +33,8 @@ double RateOf(int64_t bytes, double in_seconds) {
   return bytes > 0 && in_seconds > 0 ? static_cast<double>(bytes) / in_seconds : 0;
 }
 
-// True if recent starts with `key` could have used the bundle (miss, inert or hollow), and none of
-// them did (hit or partial).
+// True if some recent starts with `key` had a bundle but made no use of it (miss, inert or hollow),
+// and none used it (hit or partial).
 bool IsUseless(const api::Starts& starts, const std::string& key) {
   bool useless = false;
   for (const api::StartSample& sample : starts.recent) {

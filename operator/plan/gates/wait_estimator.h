@@ -53,8 +53,8 @@ class WaitEstimator {
 // more.
 Duration RemainingTime(const Forecast& forecast, WallTime now);
 
-// True if the time already held plus the time left is less than the gain, and the wait ends before
-// the deadline.
+// True if the time that the pod has been held plus the time left until the node is warm is less
+// than the gain, and the node is warm before the deadline.
 bool IsWorthWaiting(const HoldCost& cost, const Forecast& forecast, WallTime now);
 // Returns the time at which waiting stops being worthwhile if nothing changes. Call only while
 // IsWorthWaiting() is true.

@@ -9,7 +9,7 @@
 namespace cachewarm::plan {
 namespace {
 
-// Sorted by name. GPU feature discovery sets them.
+// Labels that GPU feature discovery sets on Nodes, sorted by name.
 constexpr std::string_view kLabels[] = {"nvidia.com/gpu.memory", "nvidia.com/gpu.product"};
 
 }  // namespace

@@ -9,9 +9,9 @@
 
 namespace cachewarm::plan {
 
-// Returns the accelerators in the Node object for spec.node of its NodeCache: the extended
-// resources that stand for GPUs (fingerprint::VendorOf) and the labels of GPU feature discovery
-// that the agent compares. Pure.
+// Returns the value of spec.node for the node's NodeCache: the accelerators that the Node object
+// shows. These are its extended resources for GPUs (fingerprint::VendorOf) and its labels from GPU
+// feature discovery; the agent compares them with the devices that the driver reports. Pure.
 api::NodeOffer OfferOf(const api::Node& node);
 
 // Returns the first extended resource that kubelet offers on the node although the GPU type
@@ -19,9 +19,9 @@ api::NodeOffer OfferOf(const api::Node& node);
 // no bundle: its agent does not see the driver, and the type, mostly "cpu", would be wrong.
 std::string HiddenDevice(const api::Node& node, std::string_view gpu_type);
 
-// True while the agent has no GPU type because the driver has not answered since its start. The
-// node keeps the bundles and the builders that it has. A node with several kinds of GPU has no type
-// either, but reports its devices.
+// True while the agent has no GPU type because the driver has not answered since the agent started.
+// The node then keeps the bundles and the builders that it has. False for a node with several kinds
+// of GPU: its agent reports no GPU type either, but it reports devices.
 bool IsGpuUnknown(const api::NodeStatus& facts);
 
 }  // namespace cachewarm::plan

@@ -10,7 +10,7 @@ namespace cachewarm::plan {
 // The state of one warmup on one node.
 enum class ReadinessState {
   kNone,     // the warmup is inactive, or its pods cannot be scheduled there
-  kWarming,  // directory or bundles are in progress, or devices may still be registered
+  kWarming,  // a directory, bundle or device is still missing, but is expected soon
   kFailed,   // a bundle failed permanently there (not on a store error), or the NodeCache is full
   kWarm,     // directory prepared, every desired bundle is active
 };

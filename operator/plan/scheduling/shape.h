@@ -24,11 +24,11 @@ struct Requirement {
 
 struct SelectorTerm {
   std::vector<Requirement> labels;  // ANDed
-  std::vector<Requirement> fields;  // metadata.name only
+  std::vector<Requirement> fields;  // the only valid key is metadata.name
 };
 
 struct Toleration {
-  std::string key;  // empty with op Exists: tolerates every taint
+  std::string key;  // empty, with op Exists: tolerates every taint
   std::string op;   // Equal, Exists
   std::string value;
   std::string effect;  // empty: tolerates every effect

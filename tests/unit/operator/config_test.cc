@@ -123,7 +123,7 @@ TEST(OperatorConfig, ErrorsNameSettingAndRemedy) {
       {"unknown flag", {.arguments = {"--foo=1"}}, "unknown argument \"--foo=1\"; --help"},
       {"stray word", {.arguments = {"start"}}, "unknown argument \"start\""},
       {"no value", {.arguments = {"--root"}}, "--root needs a value"},
-      {"relative root", {.arguments = {"--root=var"}}, "--root: \"var\" is not an absolute"},
+      {"relative root", {.arguments = {"--root=var"}}, "--root: \"var\": expected an absolute"},
       {"climbing root", {.arguments = {"--root=/a/../b"}}, "--root"},
       {"port too large", {.arguments = {"--listen=:70000"}}, "0 to 65535"},
       {"no port", {.arguments = {"--listen=localhost"}}, "ADDRESS:PORT"},

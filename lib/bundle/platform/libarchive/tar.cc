@@ -65,7 +65,8 @@ std::unique_ptr<archive_entry, FreeEntry> EntryOf(const Member& member) {
   return entry;
 }
 
-// Clamps the time: an untrusted header may have so many seconds that the nanoseconds overflow.
+// Returns the mtime in nanoseconds. Clamps the seconds, because those of an untrusted header may be
+// so many that the result would overflow.
 int64_t MtimeOf(archive_entry* entry) {
   constexpr int64_t kSecondsMax = INT64_MAX / kNanosecondsPerSecond - 1;
   const int64_t seconds =

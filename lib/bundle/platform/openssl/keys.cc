@@ -117,7 +117,7 @@ absl::StatusOr<std::vector<PublicKey>> PublicKey::Parse(std::string_view pem) {
     Key key(d2i_PUBKEY(nullptr, &der, static_cast<long>(block->der.size())));
     if (key == nullptr || !IsP256(key.get())) {
       return KeyError(
-          "holds a key that is not ECDSA on P-256; make one of this kind with cosign "
+          "holds a key that is not ECDSA on P-256; make an ECDSA P-256 key with cosign "
           "generate-key-pair");
     }
     if (keys.size() == kKeysMax) {

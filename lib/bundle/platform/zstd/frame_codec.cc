@@ -64,7 +64,7 @@ absl::Status FrameReader::Decompress(std::string_view frame, size_t raw_bytes, B
   }
   if (size != raw_bytes) {
     return absl::DataLossError(fmt::format(
-        "the zstd frame holds {} bytes when decompressed, but {} were announced", size, raw_bytes));
+        "the zstd frame decompresses to {} bytes instead of the expected {}", size, raw_bytes));
   }
   return absl::OkStatus();
 }

@@ -73,8 +73,8 @@ absl::Status ReplaceFile(const fs::Dir& repository, const char* path, std::strin
   return file.MoveTo(path, kFileMode);
 }
 
-// True if the item is a manifest that has, or may have, `artifact_type`: some tools write no type
-// or the type of the config.
+// True if the item is a manifest that has, or may have, `artifact_type`: some tools write no
+// artifact type, or the media type of the config.
 bool MayMatch(const IndexItem& item, std::string_view artifact_type) {
   return item.manifest.media_type == kManifestType &&
          (item.artifact_type == artifact_type || item.artifact_type.empty() ||

@@ -16,8 +16,8 @@ namespace cachewarm::bundle {
 
 // Keeps one OCI image layout (image-spec 1.1 "image-layout") per repository below a directory,
 // which may be a volume shared by several nodes. Any number of processes may read and write it at
-// the same time: blobs appear by rename, index.json is replaced under a lock. The file that a
-// killed writer leaves in .uploads/ is removed by the next writer.
+// the same time: each blob is created by a rename, and index.json is replaced under a lock. The
+// file that a killed writer leaves in .uploads/ is removed by the next writer.
 class LayoutStore : public Store {
  public:
   // `directory` is absolute and is created by the first write. `clock` must outlive the store.

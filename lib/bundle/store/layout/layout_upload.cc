@@ -64,9 +64,8 @@ bool IsSameFile(const fs::Dir& repository, const std::string& name, const fs::Fd
   return expected.ok() && found.ok() && found->inode == expected->inode;
 }
 
-// Removes temporary files whose writer has exited: their lock is free. After a file was opened by
-// its name and locked, checks that the name still belongs to this file: a new writer may have
-// reused the name.
+// Removes temporary files whose writer has exited: their lock is free. After it has locked a file,
+// checks that the name still refers to that file, because a new writer may have reused the name.
 void RemoveAbandoned(const fs::Dir& repository) {
   fs::Walk(repository, kUploads, {}, [&](const fs::WalkEntry& entry) {
     const std::string path = fmt::format("{}/{}", kUploads, entry.path);

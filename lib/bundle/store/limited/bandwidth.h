@@ -28,7 +28,7 @@ class Bandwidth {
   const Clock& clock_;
   std::mutex mutex_;
   std::chrono::nanoseconds
-      earned_at_;  // monotonic time at which all reserved bytes are within the rate
+      earned_at_;  // monotonic time at which the rate covers all bytes reserved so far
 };
 
 }  // namespace cachewarm::bundle

@@ -13,7 +13,7 @@
 namespace cachewarm::bundle {
 
 struct StoreLimits {
-  int connections = 0;  // maximum of concurrent reads, and of concurrent writes; 0: no limit
+  int connections = 0;  // maximum number of concurrent reads, and also of writes; 0: no limit
   // Limits the rate at which blob bytes are read. Several stores may share it. Null: no limit.
   std::shared_ptr<Bandwidth> downloads;
 };

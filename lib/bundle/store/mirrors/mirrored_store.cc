@@ -56,7 +56,7 @@ void MirroredStore::RecordMirrorRead(const ReadKey& key) {
   const MonoTime now = clock_.Monotonic();
   std::erase_if(mirror_reads_, [now](const auto& entry) { return entry.second <= now; });
   if (mirror_reads_.size() >= kMirrorReadsMax) {
-    mirror_reads_.clear();  // afterwards a repeated read may use a mirror again
+    mirror_reads_.clear();  // forgets all: a second read of a range may then use a mirror
   }
   mirror_reads_[key] = now + kMirrorReadsKept;
 }

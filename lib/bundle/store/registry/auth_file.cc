@@ -55,7 +55,8 @@ absl::StatusOr<BasicCredentials> ReadAuth(const Json& auth, std::string_view hos
       .Read("password", password, kSecretBytesMax)
       .Read("identitytoken", identity_token, kSecretBytesMax);
   if (reader.status().ok() && !identity_token.empty()) {
-    // If there is an identity token, "auth" contains no password, and registries would reject it.
+    // If there is an identity token, "auth" contains no password, and registries would reject that
+    // "auth".
     reader.Fail("identitytoken",
                 "is not supported; write a user and password instead: \"auth\", or "
                 "\"username\" and \"password\"");

@@ -16,9 +16,9 @@ struct Download {
   BlobRange range;
 };
 
-// Streams a range of a blob to `sink` by Range requests. Resumes a broken connection at the same
-// byte; UNAVAILABLE after SessionOptions::tries attempts without progress. Follows at most three
-// redirects per attempt. If the server ignores Range, skips the bytes before the range.
+// Streams a range of a blob to `sink` by Range requests. After a broken connection, resumes at the
+// same byte; UNAVAILABLE after SessionOptions::tries attempts without progress. Follows at most
+// three redirects per attempt. If the server ignores Range, skips the bytes before the range.
 absl::Status RunDownload(Session& session, const Download& download, Sink& sink,
                          std::stop_token stop);
 

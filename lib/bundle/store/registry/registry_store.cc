@@ -88,8 +88,8 @@ absl::StatusOr<bool> RegistryStore::MountBlob(const std::string& from,
                       session_.Send({.method = http::Method::kPost, .url = url},
                                     fmt::format("{} {}", target.push, source.pull), stop));
   if (response.status == kAccepted) {
-    // The registry opened an upload instead of mounting the blob; the destructor cancels that
-    // upload.
+    // The registry opened an upload instead of mounting the blob; the destructor of `opened`
+    // cancels that upload.
     RegistryUpload opened(session_, {.repository_url = target.url, .scope = target.push}, stop);
     CW_RETURN_IF_ERROR(opened.Adopt(response));
     return false;
@@ -214,7 +214,7 @@ absl::StatusOr<http::Response> RegistryStore::SendManifest(const http::Request& 
 
 absl::Status RegistryStore::Ping(std::stop_token stop) {
   const std::string url = session_.origin() + "/v2/";
-  // One attempt, without retries: the result must describe the present.
+  // Make one attempt, without retries, so that the result describes the present.
   http::Request request{.url = url};
   CW_ASSIGN_OR_RETURN(const http::Response response, session_.SendOnce(request, "", stop));
   return RegistryStatus(response, fmt::format("GET {}", url));

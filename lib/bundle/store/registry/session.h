@@ -82,7 +82,7 @@ std::string NameOf(http::Method method, std::string_view url);
 // Converts a response to a status: OK for 2xx, UNAVAILABLE for 429, otherwise as http::StatusOf().
 // The message is `what` and the registry's own message (OCI distribution "errors").
 // http::RetryAfterOf() of the result is the wait that the registry requested. It is set for 503
-// with Retry-After, and for every 429: there it is 0 if the response has no Retry-After.
+// with Retry-After, and for every 429, where it is 0 if the response has no Retry-After.
 absl::Status RegistryStatus(const http::Response& response, std::string_view what);
 
 }  // namespace cachewarm::bundle

@@ -28,7 +28,8 @@ struct UploadTarget {
 // bytes it has and sends the rest of the chunk. The number of attempts without progress is limited.
 // UNAVAILABLE if the registry has lost earlier chunks or has discarded the upload: the caller must
 // then send the whole blob again. (distribution 2.8 accepts only the offset that is signed in the
-// location of the upload, so a request can be resumed there only if none of its bytes arrived.)
+// location of the upload, so with that registry a request can be resumed only if none of its bytes
+// arrived.)
 //
 // Destroying an upload without Commit() deletes it in the registry (best effort, 1 s).
 class RegistryUpload : public BlobUpload {

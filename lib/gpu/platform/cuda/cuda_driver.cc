@@ -79,8 +79,8 @@ absl::StatusOr<std::optional<Devices>> QueryCudaDriver(const std::string& librar
   }
   Devices out{.devices = {}, .driver_version = {}, .source = "cuda"};
   if (const CUresult code = cuda.init(0); code != CUDA_SUCCESS) {
-    // Treat these as a machine without a GPU: the driver has no device, the library is only a stub
-    // in a container image, or the library does not match the kernel's driver.
+    // Treat these errors as a machine without a GPU: the driver has no device, the library is only
+    // a stub in a container image, or the library does not match the kernel's driver.
     const bool none = code == CUDA_ERROR_NO_DEVICE || code == CUDA_ERROR_STUB_LIBRARY ||
                       code == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
     return none ? absl::StatusOr<std::optional<Devices>>(std::nullopt) : cuda.Error("start", code);

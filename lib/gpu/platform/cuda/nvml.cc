@@ -152,8 +152,8 @@ absl::StatusOr<std::optional<Devices>> QueryNvml(const std::string& library_name
         fmt::format("{} lacks functions of NVML; install a newer driver", library_name));
   }
   if (const nvmlReturn_t code = nvml.init(); code != NVML_SUCCESS) {
-    // Treat these as a machine without a GPU: a container image may contain the library although
-    // the machine has no driver.
+    // Treat these errors as a machine without a GPU: a container image may contain the library
+    // although the machine has no driver.
     if (code == NVML_ERROR_DRIVER_NOT_LOADED || code == NVML_ERROR_LIBRARY_NOT_FOUND) {
       return std::nullopt;
     }

@@ -11,8 +11,8 @@
 // For use inside lib/gpu only. Each function opens its library, queries it and closes it.
 namespace cachewarm::gpu {
 
-// Return the devices, with NVML also the driver version. Return nullopt if this machine lacks
-// `library` or a driver, and UNAVAILABLE if the driver does not answer.
+// Both return the devices; QueryNvml() also returns the driver version. Nullopt if this machine
+// lacks `library` or a driver; UNAVAILABLE if the driver does not answer.
 absl::StatusOr<std::optional<Devices>> QueryNvml(const std::string& library);
 absl::StatusOr<std::optional<Devices>> QueryCudaDriver(const std::string& library);
 
@@ -23,7 +23,7 @@ std::unique_ptr<Probe> MakeCudaProbe(const std::string& nvml, const std::string&
 // Splits "NVIDIA H100 80GB HBM3 MIG 1g.10gb" into "NVIDIA H100 80GB HBM3" and "1g.10gb".
 void SplitMigName(std::string_view full, Device& device);
 
-// A driver that reports more devices is considered faulty.
+// A driver that reports more devices than this is considered faulty.
 inline constexpr unsigned kDevicesMax = 1024;
 
 }  // namespace cachewarm::gpu

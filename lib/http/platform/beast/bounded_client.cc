@@ -29,7 +29,7 @@ constexpr size_t kReadBytes = 16U << 10U;
 constexpr size_t kUploadBytes = 64U << 10U;
 constexpr size_t kChunkHeadBytesMax = 32U << 10U;
 // Length of the shortest possible chunk, "0\r\n\r\n". An incomplete chunk header is parsed again
-// only when this many bytes are there, because Beast 1.74 asserts that they are.
+// only when this many bytes are buffered, because Beast 1.74 asserts that.
 constexpr size_t kChunkBytesMin = 5;
 
 // One request and its response, for one call of Run().

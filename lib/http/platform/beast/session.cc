@@ -208,7 +208,7 @@ class StreamSession : public Session {
     if (!is_head) {
       answer_.body() = response.body;
     }
-    parser_.reset();  // frees the request: it may be large, and the connection idle for long
+    parser_.reset();  // frees the request: it may be large, and the connection may stay idle
     beast::http::async_write(stream_, answer_,
                              [self = Self(), keep_alive](beast::error_code error, size_t) {
                                if (error || !keep_alive || self->closing_) {

@@ -43,7 +43,7 @@ class BodyBuffer final : public concurrency::streams::details::streambuf_state_m
   }
   pplx::task<bool> _sync() override { return pplx::task_from_result(true); }
 
-  // The client never reads or writes single bytes.
+  // The library's HTTP client never reads or writes single bytes.
   pplx::task<int_type> _putc(uint8_t) override { return Never(); }
   pplx::task<int_type> _bumpc() override { return Never(); }
   pplx::task<int_type> _getc() override { return Never(); }

@@ -86,7 +86,8 @@ absl::Status UseKey(SSL_CTX* context, const std::string& pem) {
   const Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, no_password));
   if (key == nullptr || SSL_CTX_use_PrivateKey(context, key.get()) != 1 ||
       SSL_CTX_check_private_key(context) != 1) {
-    return OpensslError("client key: not the unencrypted PEM key of the client certificate");
+    return OpensslError(
+        "client key: expected the unencrypted private key of the client certificate, as PEM");
   }
   return absl::OkStatus();
 }
@@ -161,10 +162,10 @@ absl::Status TlsMaterial::Load() {
 }
 
 absl::Status TlsMaterial::Configure(ssl_ctx_st* context) {
-  Load().IgnoreError();  // fails while files are rotated: the last good content stays in use
+  Load().IgnoreError();  // may fail while files are rotated: the last good content stays in use
   std::lock_guard lock(state_->mutex);
   if (state_->authorities == nullptr) {
-    return absl::InvalidArgumentError("TLS was not loaded");
+    return absl::InvalidArgumentError("no TLS configuration has been loaded");
   }
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   // Replace the system's authorities, so that a configured private CA is the only trusted one.

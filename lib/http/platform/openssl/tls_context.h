@@ -27,7 +27,7 @@ class TlsMaterial {
   // is configured, uses the system's authorities, which may be missing.
   absl::Status Load();
 
-  // Configures `context`: minimum version TLS 1.2, exactly these trusted authorities, and the
+  // Configures `context`: minimum version TLS 1.2, trust in the loaded authorities only, and the
   // client certificate if there is one.
   absl::Status Configure(ssl_ctx_st* context);
 

@@ -67,9 +67,10 @@ TEST_F(ImportTest, WithIsADirectoryOfTorchOrOfCachewarmAndDefaultsToTheVariable)
 }
 
 TEST_F(ImportTest, ReportsTheKernelsThatAStartCompilesAgain) {
-  EXPECT_THAT(Import({"--dir", temp_ / "one"}).err,
-              HasSubstr("2 of 2 kernels have no compiled object: a start that hits their entries "
-                        "compiles the kernels again; set --with to the TORCHINDUCTOR_CACHE_DIR"));
+  EXPECT_THAT(
+      Import({"--dir", temp_ / "one"}).err,
+      HasSubstr("2 of 2 kernels have no compiled object: a start that hits an entry "
+                "with such a kernel compiles it again; set --with to the TORCHINDUCTOR_CACHE_DIR"));
   std::filesystem::remove(temp_ / "torch/ob/ctwo.main.so");
   EXPECT_THAT(Import({"--dir", temp_ / "two", "--with", temp_ / "torch"}).err,
               HasSubstr("1 of 2 kernels have no compiled object in " + temp_ / "torch"));

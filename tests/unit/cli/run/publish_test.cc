@@ -311,7 +311,7 @@ TEST_F(PublishTest, FetchKeepsTheFreeSpaceFloor) {
   ASSERT_EQ(Outcome("one", source_), PublishOutcome::kPublished);
   const FetchReport fetched = Fetch("two", source_, {.free_bytes_min = INT64_MAX / 2});
   EXPECT_TRUE(absl::IsResourceExhausted(fetched.status)) << fetched.status;
-  EXPECT_THAT(std::string(fetched.status.message()), HasSubstr("free space on this disk"));
+  EXPECT_THAT(std::string(fetched.status.message()), HasSubstr("delete files on this disk"));
   EXPECT_TRUE(TakeSnapshot(Replica("two")).empty());
 }
 
