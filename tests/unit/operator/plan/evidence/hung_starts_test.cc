@@ -101,6 +101,7 @@ TEST_F(HungStarts, SecondHungStartSuspendsTheBundle) {
   EXPECT_EQ(hung(), 1U);
   EXPECT_TRUE(HasEvent(first, "StartHung"));
   EXPECT_EQ(ReasonOf(first, "Degraded"), "Healthy");
+  EXPECT_EQ(first.bundles_suspended, 0);
   EXPECT_EQ(entry("n1").bundles.size(), 1U);
 
   const Plan second = PlanAt(120 + kLimit);
@@ -111,6 +112,7 @@ TEST_F(HungStarts, SecondHungStartSuspendsTheBundle) {
   EXPECT_EQ(suspended.key, key);
   EXPECT_EQ(suspended.suspended_time, At(120 + kLimit));
   EXPECT_EQ(suspended.hung_starts.size(), 2U);
+  EXPECT_EQ(second.bundles_suspended, 1);
   EXPECT_EQ(ReasonOf(second, "Degraded"), "BundleSuspended");
   EXPECT_EQ(ReasonOf(second, "Warm"), "BundleSuspended");
   EXPECT_TRUE(second.status.injection.has_value()) << "only the bundle is suspended";
