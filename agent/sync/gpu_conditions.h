@@ -24,7 +24,7 @@ struct GpuObservation {
 std::string ReportedGpuType(const GpuObservation& gpu);
 
 // Returns the conditions of the NodeCache that concern GPUs (api::kGpu...): `before`, updated from
-// `gpu` and from `offer`, the accelerators in the Node object. A condition that has never been True
+// `gpu` and from `offer`, the accelerators of the node. A condition that has never been True
 // is not listed. Drops other types. Pure.
 std::vector<api::Condition> GpuConditions(const std::vector<api::Condition>& before,
                                           const GpuObservation& gpu, const api::NodeOffer& offer,

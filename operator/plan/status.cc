@@ -121,9 +121,9 @@ std::string NoTypeMessage(const PlanContext& context) {
     if (!node.hidden_device.empty()) {
       const std::string& name = node.view->node->meta.name;
       return fmt::format(
-          "no GPU type is known yet: kubelet offers {} on node {}, but the agent there does not "
-          "see the devices; the condition GPUNotVisible of NodeCache {} has the remedy",
-          node.hidden_device, name, name);
+          "no GPU type is known yet: node {} offers {}, but the agent there does not see the "
+          "devices; the condition GPUNotVisible of NodeCache {} has the remedy",
+          name, node.hidden_device, name);
     }
   }
   return "no GPU type is known yet; waiting for a node that fits the workload";

@@ -3,21 +3,25 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/api/kubernetes.h"
 #include "lib/api/node_cache.h"
 
 namespace cachewarm::plan {
 
-// Returns the accelerators in the Node object for spec.node of its NodeCache: the extended
-// resources that stand for GPUs (fingerprint::VendorOf) and the labels of GPU feature discovery
-// that the agent compares. Pure.
-api::NodeOffer OfferOf(const api::Node& node);
+// Returns the accelerators of a node for spec.node of its NodeCache: the extended resources that
+// stand for GPUs (fingerprint::VendorOf), the labels of GPU feature discovery that the agent
+// compares, and the devices in `slices`, the node's ResourceSlices of
+// fingerprint::kNvidiaDraDriver. Of a pool, only slices of the highest generation count. Pure.
+api::NodeOffer OfferOf(const api::Node& node, const std::vector<api::ResourceSlice>& slices);
 
-// Returns the first extended resource that kubelet offers on the node although the GPU type
-// `gpu_type`, which the agent reported, has no such device; "" if there is none. Such a node gets
-// no bundle: its agent does not see the driver, and the type, mostly "cpu", would be wrong.
-std::string HiddenDevice(const api::Node& node, std::string_view gpu_type);
+// Returns the first extended resource that kubelet offers on the node, or the first driver in
+// `published`, although the GPU type `gpu_type`, which the agent reported, has no such device; ""
+// if there is none. Such a node gets no bundle: its agent does not see the driver, and the type,
+// mostly "cpu", would be wrong.
+std::string HiddenDevice(const api::Node& node, const std::vector<api::PublishedDevices>& published,
+                         std::string_view gpu_type);
 
 // True while the agent has no GPU type because the driver has not answered since its start. The
 // node keeps the bundles and the builders that it has. A node with several kinds of GPU has no type

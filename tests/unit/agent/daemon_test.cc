@@ -318,6 +318,10 @@ TEST_F(DaemonTest, ChangedOfferOfKubeletStartsAQuery) {
   Put({.node = {.devices = {{"nvidia.com/gpu", 8}}}, .warmups = {Warmup()}});
   EXPECT_TRUE(Eventually([&] { return probes_ == 2; }));
   EXPECT_TRUE(Eventually([&] { return Status().conditions.size() == 1; }));
+  Put({.node = {.devices = {{"nvidia.com/gpu", 8}},
+                .published = {{"gpu.nvidia.com", "NVIDIA H200", "9.0.0", 8}}},
+       .warmups = {Warmup()}});
+  EXPECT_TRUE(Eventually([&] { return probes_ == 3; }));
 }
 
 TEST_F(DaemonTest, DriverThatFailsLaterKeepsTheGpuType) {
