@@ -336,10 +336,14 @@ TEST_F(DaemonTest, PreparesDirectoriesWhileTheDriverFails) {
 
 TEST_F(DaemonTest, PreparesDirectoriesWhileTheDriverHangs) {
   hangs_ = true;
-  Put({.warmups = {Warmup()}});
+  Put({.node = {.devices = {{"nvidia.com/gpu", 8}}}, .warmups = {Warmup()}});
   Start();
   ASSERT_TRUE(Eventually(
       [&] { return Status().warmups.size() == 1 && Status().warmups[0].prepared.size() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return Status().conditions.size() == 1; }));
+  EXPECT_NE(Status().conditions[0].message.find("the driver has not answered yet"),
+            std::string::npos)
+      << Status().conditions[0].message;
   EXPECT_EQ(Status().node.gpu_type, "");
   EXPECT_EQ(Status().node.cpu_class, node_.cpu_class);
   EXPECT_EQ(probes_, 1);
@@ -369,6 +373,27 @@ TEST_F(DaemonTest, ReplacedDriverRetiresTheTreesOfTheOtherGpuType) {
   ++driver_version_;
   ASSERT_TRUE(Eventually([&] { return Status().node.driver == "580.65.06"; }));
   EXPECT_TRUE(stdfs::exists(scratch_ / (path + "/" + kIndexFile)));
+}
+
+// The driver fails while the root is opened for another GPU type: the new loop must report it.
+TEST_F(DaemonTest, QueryThatFailsWhileTheRootIsOpenedIsReported) {
+  blocking_log_ =
+      std::make_unique<BlockingLog>(log_, "retired trees built for another GPU type or CPU class");
+  Put({.warmups = {Warmup()}});
+  Start();
+  ASSERT_TRUE(Eventually(
+      [&] { return Status().warmups.size() == 1 && Status().warmups[0].prepared.size() == 1; }));
+  Install("nvidia/h200/sm_90");
+  const bool is_blocked = Eventually([&] { return blocking_log_->is_blocked(); });
+  const int before = probes_;
+  probe_failures_ = 1'000'000;
+  ++driver_version_;
+  EXPECT_TRUE(Eventually([&] { return probes_ > before + 1; }));
+  blocking_log_->Release();
+  ASSERT_TRUE(is_blocked);
+  ASSERT_TRUE(Eventually([&] { return !Status().conditions.empty(); }));
+  EXPECT_EQ(Status().conditions[0].type, "GPUProbeFailed");
+  EXPECT_EQ(Status().node.gpu_type, "nvidia/h200/sm_90");
 }
 
 TEST_F(DaemonTest, ChangedOfferOfKubeletStartsAQuery) {

@@ -40,6 +40,7 @@ TEST(GpuConditions, HealthyNodeHasNone) {
   EXPECT_THAT(GpuConditions({}, SeesNone(), {}, kNow), IsEmpty());
   EXPECT_THAT(GpuConditions({}, SeesH200(), kEightGpus, kNow), IsEmpty());
   EXPECT_THAT(GpuConditions({}, SeesH200(), {}, kNow), IsEmpty());
+  EXPECT_THAT(GpuConditions({}, SeesNone(), {.devices = {{"nvidia.com/gpu", 0}}}, kNow), IsEmpty());
 }
 
 TEST(GpuConditions, OfferedGpuThatTheDriverDoesNotReportIsNotVisible) {
