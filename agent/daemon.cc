@@ -315,7 +315,8 @@ void Daemon::OnNodeCache(std::shared_ptr<const api::NodeCache> node_cache) {
   {
     std::lock_guard lock(mutex_);
     is_offer_changed = latest_ != nullptr && node_cache != nullptr &&
-                       latest_->spec.node.devices != node_cache->spec.node.devices;
+                       (latest_->spec.node.devices != node_cache->spec.node.devices ||
+                        latest_->spec.node.published != node_cache->spec.node.published);
     latest_ = std::move(node_cache);
     if (loop_ != nullptr) {
       loop_->SetDesired(latest_);

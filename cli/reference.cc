@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/reference.h"
 
-#include <algorithm>
 #include <array>
-#include <climits>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -89,9 +87,6 @@ absl::Status ReadNumber(const Arguments& arguments, std::string_view name, int64
 }
 
 absl::Status ReadLimits(const Arguments& arguments, bundle::StoreOptions& options) {
-  int64_t connections = 0;
-  CW_RETURN_IF_ERROR(ReadNumber(arguments, "max-connections", 1, connections));
-  options.connections_max = static_cast<int>(std::min<int64_t>(connections, INT_MAX));
   return ReadNumber(arguments, "bytes-per-second", bundle::kBytesPerSecondMin,
                     options.bytes_per_second);
 }
@@ -110,7 +105,7 @@ absl::Status FindProxies(const Arguments& arguments, const Console& console,
 }  // namespace
 
 std::span<const Option> StoreOptionList() {
-  static constexpr std::array<Option, 9> kOptions = {{
+  static constexpr std::array<Option, 8> kOptions = {{
       {.name = "auth-file",
        .value = "FILE",
        .help = "docker config.json with the registry's credentials in \"auths\""},
@@ -134,10 +129,6 @@ std::span<const Option> StoreOptionList() {
       {.name = "proxy",
        .value = "http://HOST[:PORT]",
        .help = "proxy to registries (default: HTTPS_PROXY, HTTP_PROXY)"},
-      {.name = "max-connections",
-       .value = "NUMBER",
-       .help = "maximum concurrent downloads from each registry; uploads have a separate limit of "
-               "the same number"},
       {.name = "bytes-per-second",
        .value = "NUMBER",
        .help = "maximum bytes per second of all downloads together, at least 65536"},

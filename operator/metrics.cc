@@ -87,6 +87,10 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
           {.name = "cachewarm_nodes_waiting",
            .help = "Nodes that wait for a fetch slot to fetch a bundle of the warmup.",
            .labels = {"namespace", "warmup"}}),
+      .suspended_bundles = registry.NewGauge(
+          {.name = "cachewarm_suspended_bundles",
+           .help = "Suspended bundles that no other bundle of their key has replaced yet.",
+           .labels = {"namespace", "warmup"}}),
       .startup_taints =
           registry.NewCounter({.name = "cachewarm_startup_taints_removed_total",
                                .help = "Startup taints removed from nodes, by reason.",
@@ -126,7 +130,9 @@ void Metrics::Forget(const std::string& ns, const std::string& warmup) const {
   for (metrics::Histogram* histogram : {&hold_seconds, &build_seconds}) {
     histogram->Remove(match);
   }
-  nodes_waiting.Remove(match);
+  for (metrics::Gauge* gauge : {&nodes_waiting, &suspended_bundles}) {
+    gauge->Remove(match);
+  }
 }
 
 }  // namespace cachewarm::op

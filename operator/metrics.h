@@ -21,6 +21,7 @@ struct Metrics {
   metrics::Histogram& build_seconds;      // labels: namespace, warmup, gpu_type
   metrics::Counter& gate_releases;        // labels: namespace, warmup, reason; see CountRelease()
   metrics::Gauge& nodes_waiting;          // labels: namespace, warmup
+  metrics::Gauge& suspended_bundles;      // labels: namespace, warmup
   metrics::Counter& startup_taints;       // labels: reason
   metrics::Counter& admission_dry_runs;   // labels: result
   metrics::Counter& reconciles;           // labels: controller, result

@@ -21,14 +21,32 @@ constexpr std::string_view kNvidiaRemedy =
 constexpr std::string_view kAmdRemedy =
     "load the amdgpu driver on the node, or declare gpuType in the node facts file";
 
+// Devices that the agent should see.
+struct Expected {
+  std::string name;  // of an extended resource, or of a driver of ResourceSlices
+  int count = 0;
+  std::string_view source;
+};
+
+std::vector<Expected> ExpectedDevices(const api::NodeOffer& offer) {
+  std::vector<Expected> out;
+  for (const api::OfferedDevices& each : offer.devices) {
+    out.push_back({.name = each.resource, .count = each.count, .source = "kubelet offers"});
+  }
+  for (const api::PublishedDevices& each : offer.published) {
+    out.push_back({.name = each.driver, .count = each.count, .source = "ResourceSlices list"});
+  }
+  return out;
+}
+
 api::ConditionUpdate EvaluateVisible(const GpuObservation& gpu, const api::NodeOffer& offer) {
-  const auto hidden =
-      std::find_if(offer.devices.begin(), offer.devices.end(), [&](const auto& devices) {
-        return devices.count > 0 && fingerprint::IsHidden(devices.resource, gpu.facts.gpu_type);
-      });
-  if (hidden == offer.devices.end()) {
+  const std::vector<Expected> expected = ExpectedDevices(offer);
+  const auto hidden = std::find_if(expected.begin(), expected.end(), [&](const auto& devices) {
+    return devices.count > 0 && fingerprint::IsHidden(devices.name, gpu.facts.gpu_type);
+  });
+  if (hidden == expected.end()) {
     return {.reason = std::string(reason::kDevicesVisible),
-            .message = "the agent sees every kind of GPU that kubelet offers"};
+            .message = "the agent sees every kind of GPU that the node offers"};
   }
   std::string sees = fmt::format("the agent finds none (GPU type {}; source {})",
                                  gpu.facts.gpu_type, gpu.facts.gpu_source);
@@ -40,10 +58,10 @@ api::ConditionUpdate EvaluateVisible(const GpuObservation& gpu, const api::NodeO
   return {.holds = true,
           .reason = std::string(reason::kDriverNotVisible),
           .message = fmt::format(
-              "kubelet offers {} {} on this node, but {}; the node gets no bundle "
+              "{} {} {} on this node, but {}; the node gets no bundle "
               "and no pod is held for it; {}",
-              hidden->count, hidden->resource, sees,
-              fingerprint::VendorOf(hidden->resource) == "amd" ? kAmdRemedy : kNvidiaRemedy)};
+              hidden->source, hidden->count, hidden->name, sees,
+              fingerprint::VendorOf(hidden->name) == "amd" ? kAmdRemedy : kNvidiaRemedy)};
 }
 
 api::ConditionUpdate EvaluateProbe(const GpuObservation& gpu) {
@@ -77,17 +95,22 @@ api::ConditionUpdate EvaluateKinds(const GpuObservation& gpu) {
 }
 
 api::ConditionUpdate EvaluateLabels(const GpuObservation& gpu, const api::NodeOffer& offer) {
-  const std::string difference = fingerprint::LabelDifference(offer, gpu.facts);
-  if (difference.empty()) {
-    return {.reason = std::string(reason::kLabelsAgree),
-            .message = "no label of the node contradicts the driver"};
+  constexpr std::string_view kUsed = "cachewarm uses the driver's report";
+  if (const std::string label = fingerprint::LabelDifference(offer, gpu.facts); !label.empty()) {
+    return {.holds = true,
+            .reason = std::string(reason::kLabelsDiffer),
+            .message = fmt::format("{}; {}; restart GPU feature discovery on the node, and remove "
+                                   "the label if it was set by hand",
+                                   label, kUsed)};
   }
-  return {
-      .holds = true,
-      .reason = std::string(reason::kLabelsDiffer),
-      .message = fmt::format("{}; cachewarm uses the driver's report; restart GPU feature "
-                             "discovery on the node, and remove the label if it was set by hand",
-                             difference)};
+  if (const std::string slice = fingerprint::SliceDifference(offer, gpu.facts); !slice.empty()) {
+    return {
+        .holds = true,
+        .reason = std::string(reason::kLabelsDiffer),
+        .message = fmt::format("{}; {}; restart the DRA driver's pod on the node", slice, kUsed)};
+  }
+  return {.reason = std::string(reason::kLabelsAgree),
+          .message = "no label and no ResourceSlice of the node contradicts the driver"};
 }
 
 }  // namespace

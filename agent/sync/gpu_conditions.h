@@ -24,8 +24,8 @@ struct GpuObservation {
 std::string ReportedGpuType(const GpuObservation& gpu);
 
 // Returns the conditions of the NodeCache that concern GPUs (api::kGpu...): `before`, updated from
-// `gpu` and from `offer`, the accelerators in the Node object. A condition that has never been True
-// is not listed. Drops conditions of other types. Pure.
+// `gpu` and from `offer`, the accelerators that the node's API objects show. A condition that has
+// never been True is not listed. Drops conditions of other types. Pure.
 std::vector<api::Condition> GpuConditions(const std::vector<api::Condition>& before,
                                           const GpuObservation& gpu, const api::NodeOffer& offer,
                                           WallTime now);

@@ -12,6 +12,7 @@
 #include "cli/run/interpreter.h"
 #include "cli/run/options.h"
 #include "cli/run/publish.h"
+#include "cli/run/stored_snapshot.h"
 #include "cli/run/time_limit.h"
 #include "cli/run/torch_directory.h"
 #include "cli/run/transfer_limits.h"
@@ -136,6 +137,14 @@ absl::Status CheckStoreSpace(const Transfer& transfer) {
                   url.directory, space.free_bytes, transfer.limits.store_free_bytes_min));
 }
 
+// Returns the present state of the files that "save" would publish. TORCHINDUCTOR_CACHE_DIR decides
+// where it is used: on a file system without hard links the tree has copies with other times.
+TreeSnapshot SnapshotOf(const Transfer& transfer) {
+  return transfer.torch.has_value()
+             ? TakeSnapshot(*transfer.torch, caches::CacheTable::AllPresets(), kTorchKind)
+             : TakeSnapshot(transfer.tree);
+}
+
 Result LoadInto(const Transfer& transfer, const Clock& clock, const std::stop_token& stop) {
   // A TORCHINDUCTOR_CACHE_DIR that has files but no tree of cachewarm was filled without cachewarm,
   // so it is unknown on which machine the files were compiled.
@@ -173,6 +182,9 @@ Result LoadInto(const Transfer& transfer, const Clock& clock, const std::stop_to
       return Failure(linked);
     }
   }
+  // A load succeeds also without a snapshot; the next "save" then compares paths alone.
+  StoreSnapshot(transfer.tree, KeepOlder(ReadStoredSnapshot(transfer.tree), SnapshotOf(transfer)))
+      .IgnoreError();
   return fetched.files == 0
              ? Skipped("the directory already has every file of the bundle")
              : Success(fetched.files, fetched.bytes, fmt::format("loaded {} files", fetched.files));
@@ -192,16 +204,21 @@ Result SaveFrom(const Transfer& transfer, const Clock& clock, const std::stop_to
   if (const absl::Status space = CheckStoreSpace(transfer); !space.ok()) {
     return Failure(space);
   }
-  const auto report = PublishUnion({.source = transfer.source,
-                                    .dir = transfer.tree,
-                                    .clock = clock,
-                                    .damaged = DamagedBundle(transfer),
-                                    .packed_bytes_max = transfer.limits.packed_bytes_max},
-                                   stop);
+  // Taken before the files are read: one that changes meanwhile counts as written again next time.
+  const TreeSnapshot now = SnapshotOf(transfer);
+  const auto report =
+      PublishUnion({.source = transfer.source,
+                    .dir = transfer.tree,
+                    .clock = clock,
+                    .replaced = ReplacedFiles(ReadStoredSnapshot(transfer.tree), now),
+                    .damaged = DamagedBundle(transfer),
+                    .packed_bytes_max = transfer.limits.packed_bytes_max},
+                   stop);
   if (!report.ok()) {
     return Failure(report.status());
   }
   transfer.tree.Remove(kDamaged).IgnoreError();
+  StoreSnapshot(transfer.tree, now).IgnoreError();
   switch (report->outcome) {
     case PublishOutcome::kPublished:
       return Success(report->files, report->bytes, fmt::format("saved {} files", report->files));
@@ -306,6 +323,7 @@ Verb LoadVerb() {
 Verb SaveVerb() {
   static const std::string text =
       "Publishes the files of the cache directory together with those that the store already has.\n"
+      "A file that was written again since the last load or save replaces that of the store.\n"
       "If the directory has no file .cachewarm/machine.json, which names the machine that\n"
       "compiled its files, they count as compiled on this machine.\n" +
       std::string(kResults) + "  cachewarm save --store /srv/bundles --name llama --dir /cache\n";

@@ -119,11 +119,16 @@ absl::StatusOr<ReadyDirectory> OpenCacheDirectory(const std::string& path, const
                                        "; remove one of these directories or choose another --dir");
 }
 
-TreeSnapshot TakeSnapshot(const fs::Dir& dir, const caches::CacheTable& table) {
+TreeSnapshot TakeSnapshot(const fs::Dir& dir, const caches::CacheTable& table,
+                          std::string_view below) {
   TreeSnapshot snapshot;
   const absl::Status walked = fs::Walk(dir, "", {}, [&](const fs::WalkEntry& entry) {
-    if (entry.stat.type == fs::FileType::kFile && table.Classify(entry.path).carried()) {
-      snapshot[entry.path] = {entry.stat.bytes, entry.stat.mtime_ns};
+    if (entry.path == kOwnFiles) {
+      return fs::WalkNext::kSkipDirectory;
+    }
+    const std::string path = below.empty() ? entry.path : fmt::format("{}/{}", below, entry.path);
+    if (entry.stat.type == fs::FileType::kFile && table.Classify(path).carried()) {
+      snapshot[path] = {entry.stat.bytes, entry.stat.mtime_ns};
     }
     return fs::WalkNext::kContinue;
   });

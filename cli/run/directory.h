@@ -61,8 +61,10 @@ absl::StatusOr<ReadyDirectory> OpenCacheDirectory(const std::string& path, const
                                                   const DirectoryOptions& options);
 
 // Returns the files of a cache directory that `table` allows to be published; empty if the
-// directory cannot be read.
+// directory cannot be read. `dir` may also be the directory of one kind, with the path `below`
+// ("inductor") in the cache directory.
 TreeSnapshot TakeSnapshot(const fs::Dir& dir,
-                          const caches::CacheTable& table = caches::CacheTable::AllPresets());
+                          const caches::CacheTable& table = caches::CacheTable::AllPresets(),
+                          std::string_view below = "");
 
 }  // namespace cachewarm::cli

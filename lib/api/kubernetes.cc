@@ -47,6 +47,14 @@ void ReadNodeSpec(Reader& spec, Node& out) {
   });
 }
 
+void ReadSliceDevice(Reader& device, SliceDevice& out) {
+  device.Object("attributes", [&](Reader& attributes) {
+    attributes.Object("productName", [&](Reader& value) { value.Read("string", out.product); });
+    attributes.Object("cudaComputeCapability",
+                      [&](Reader& value) { value.Read("version", out.compute_capability); });
+  });
+}
+
 }  // namespace
 
 void ReadMeta(Reader& object, ObjectMeta& out) {
@@ -103,6 +111,24 @@ absl::StatusOr<Node> DecodeNode(const codec::Json& object) {
     json::ReadResources(status, "allocatable", out.allocatable);
     status.Object("nodeInfo", [&](codec::Reader& node) {
       node.Read("operatingSystem", out.os).Read("bootID", out.boot_id);
+    });
+  });
+  if (!reader.status().ok()) {
+    return reader.status();
+  }
+  return out;
+}
+
+absl::StatusOr<ResourceSlice> DecodeResourceSlice(const codec::Json& object) {
+  codec::Reader reader(object, "");
+  ResourceSlice out;
+  reader.Object("spec", [&](codec::Reader& spec) {
+    spec.Read("driver", out.driver).Read("nodeName", out.node);
+    spec.Object("pool", [&](codec::Reader& pool) {
+      pool.Read("name", out.pool).Read("generation", out.pool_generation);
+    });
+    spec.List("devices", json::kServedItemsMax, [&](codec::Reader& device) {
+      json::ReadSliceDevice(device, out.devices.emplace_back());
     });
   });
   if (!reader.status().ok()) {

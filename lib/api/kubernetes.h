@@ -63,6 +63,22 @@ struct Node {
   Resources allocatable;
 };
 
+// One device of a ResourceSlice, with the attributes that NVIDIA's driver publishes
+// (github.com/NVIDIA/k8s-dra-driver-gpu, cmd/gpu-kubelet-plugin/deviceinfo.go).
+struct SliceDevice {
+  std::string product;             // productName
+  std::string compute_capability;  // cudaComputeCapability
+};
+
+// A ResourceSlice (resource.k8s.io/v1): a part of the devices that one driver has on one node.
+struct ResourceSlice {
+  std::string driver;
+  std::string node;  // empty if the devices belong to no single node
+  std::string pool;
+  int64_t pool_generation = 0;  // slices of a pool with a lower generation are out of date
+  std::vector<SliceDevice> devices;
+};
+
 struct ContainerStatus {
   std::string name;
   bool ready = false;
@@ -102,6 +118,7 @@ bool HasEnded(const Pod& pod);
 
 absl::StatusOr<ObjectMeta> DecodeMeta(const codec::Json& object);
 absl::StatusOr<Node> DecodeNode(const codec::Json& object);
+absl::StatusOr<ResourceSlice> DecodeResourceSlice(const codec::Json& object);
 absl::StatusOr<Pod> DecodePod(std::shared_ptr<const codec::Json> object);
 
 // Parses a Kubernetes resource.Quantity. With `milli` (for cpu), returns thousandths of the unit;

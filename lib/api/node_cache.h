@@ -103,11 +103,21 @@ struct NodeLabel {
   friend bool operator==(const NodeLabel&, const NodeLabel&) = default;
 };
 
-// The accelerators of the node according to its Node object. The agent, which may not read the
-// Node, compares them with its driver. The field manager is kOperatorManager.
+// Devices of one kind in the ResourceSlices of the node (Dynamic Resource Allocation).
+struct PublishedDevices {
+  std::string driver;              // "gpu.nvidia.com"
+  std::string product;             // "NVIDIA H100 80GB HBM3"; with MIG: the whole GPU
+  std::string compute_capability;  // "9.0.0"; empty if the driver does not state it
+  int count = 0;
+  friend bool operator==(const PublishedDevices&, const PublishedDevices&) = default;
+};
+
+// The accelerators of the node according to its Node object and its ResourceSlices. The agent,
+// which may read neither, compares them with its driver. The field manager is kOperatorManager.
 struct NodeOffer {
-  std::vector<OfferedDevices> devices;  // sorted by resource, at most 16
-  std::vector<NodeLabel> labels;  // labels of GPU feature discovery; sorted by name, at most 16
+  std::vector<OfferedDevices> devices;      // sorted by resource, at most 16
+  std::vector<NodeLabel> labels;            // of GPU feature discovery; sorted by name, at most 16
+  std::vector<PublishedDevices> published;  // each kind once, sorted, at most 16
   friend bool operator==(const NodeOffer&, const NodeOffer&) = default;
 };
 

@@ -124,8 +124,9 @@ constexpr ReasonMeaning kReasons[] = {
      "GPUKindsMixed: the GPUs of the node differ in model, architecture or MIG profile."},
     {reason::kKindsEqual, kNodeGpu, "GPUKindsMixed is False: the node has one kind of GPU."},
     {reason::kLabelsDiffer, kNodeGpu,
-     "GPULabelsDiffer: a label of the Node and the driver name different GPUs."},
-    {reason::kLabelsAgree, kNodeGpu, "GPULabelsDiffer is False: labels and driver agree."},
+     "GPULabelsDiffer: a label or ResourceSlice of the Node and the driver name different GPUs."},
+    {reason::kLabelsAgree, kNodeGpu,
+     "GPULabelsDiffer is False: labels, ResourceSlices and driver agree."},
 
     {reason::kNodeWarm, kNode, "The node has every bundle that its warmups need."},
     {reason::kNodeWarming, kNode, "The node is fetching bundles."},
@@ -202,7 +203,8 @@ constexpr NameMeaning kNames[] = {
     {kGpuKindsMixed, "condition type", "NodeCache", "agent",
      "True if the node has several kinds of GPU; the node gets no bundle."},
     {kGpuLabelsDiffer, "condition type", "NodeCache", "agent",
-     "True if labels of the Node and the driver name different GPUs; the driver is used."},
+     "True if labels or ResourceSlices of the Node and the driver name different GPUs; the driver "
+     "is used."},
 };
 
 }  // namespace

@@ -146,8 +146,10 @@ absl::StatusOr<std::vector<Finding>> InspectFiles(const std::vector<TreeFile>& f
   return findings;
 }
 
-// Removes the truncated files, and all files that are in the same unit as a truncated file.
-void RemoveTruncated(const std::vector<Finding>& findings, std::vector<TreeFile>& files) {
+// Returns the indexes of the files that are neither truncated nor in the same unit as a truncated
+// file.
+std::vector<size_t> FindWholeFiles(const std::vector<Finding>& findings,
+                                   const std::vector<TreeFile>& files) {
   std::set<std::string, std::less<>> paths;
   std::set<std::string, std::less<>> units;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -158,10 +160,26 @@ void RemoveTruncated(const std::vector<Finding>& findings, std::vector<TreeFile>
       }
     }
   }
-  std::erase_if(files, [&](const TreeFile& file) {
-    return paths.contains(file.path) ||
-           (!file.placement.unit.empty() && units.contains(file.placement.unit));
-  });
+  std::vector<size_t> whole;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::string& unit = files[i].placement.unit;
+    if (!paths.contains(files[i].path) && (unit.empty() || !units.contains(unit))) {
+      whole.push_back(i);
+    }
+  }
+  return whole;
+}
+
+std::map<std::string, std::string> JoinVersions(
+    std::map<std::string, std::set<std::string>> versions) {
+  std::map<std::string, std::string> joined;
+  for (auto& [engine, found] : versions) {
+    while (found.size() > kVersionsMax) {
+      found.erase(found.begin());
+    }
+    joined[engine] = fmt::format("{}", fmt::join(found, ", "));
+  }
+  return joined;
 }
 
 }  // namespace
@@ -169,33 +187,30 @@ void RemoveTruncated(const std::vector<Finding>& findings, std::vector<TreeFile>
 absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const SelectionInput& input) {
   CW_ASSIGN_OR_RETURN(const std::vector<Finding> findings, InspectFiles(files, input));
   Selection selection;
-  std::set<std::string> architectures;
-  std::map<std::string, std::set<std::string>> versions;
-  // Count the truncated files too, because the remaining files come from the same compiles.
+  // Count the dropped files too, because the remaining files come from the same compiles.
   selection.native = std::any_of(files.begin(), files.end(),
                                  [](const TreeFile& file) { return file.placement.native; });
   for (const Finding& finding : findings) {
     if (!finding.truncated.empty()) {
       selection.truncated.push_back(finding.truncated);
     }
+    selection.native = selection.native || finding.host_code;
+  }
+  std::set<std::string> architectures;
+  std::map<std::string, std::set<std::string>> versions;
+  for (const size_t i : FindWholeFiles(findings, files)) {
+    const Finding& finding = findings[i];
     if (finding.architecture.has_value()) {
       architectures.insert(*finding.architecture);
     }
-    selection.native = selection.native || finding.host_code;
     for (const auto& [engine, version] : finding.versions) {
       versions[engine].insert(version);
     }
     selection.compile_time += finding.compile_time;
+    selection.files.push_back(std::move(files[i]));
   }
-  for (auto& [engine, found] : versions) {
-    while (found.size() > kVersionsMax) {
-      found.erase(found.begin());
-    }
-    selection.engines[engine] = fmt::format("{}", fmt::join(found, ", "));
-  }
-  RemoveTruncated(findings, files);
+  selection.engines = JoinVersions(std::move(versions));
   selection.gpu_architectures.assign(architectures.begin(), architectures.end());
-  selection.files = std::move(files);
   return selection;
 }
 

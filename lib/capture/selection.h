@@ -17,7 +17,7 @@ namespace cachewarm::capture {
 struct Selection {
   std::vector<TreeFile> files;  // sorted by path
   // True if a listed file is host machine code of one CPU class or holds the source of such code.
-  // Counts truncated files too.
+  // Counts dropped files too; all other facts are those of `files` alone.
   bool native = false;
   std::vector<std::string> gpu_architectures;  // sorted, each once
   // Version of each engine that a file names: {"triton", "3.7.1"}; several as "3.6.0, 3.7.1".

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/fingerprint/offered.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 
@@ -46,10 +47,36 @@ bool DiffersInMemory(std::string_view mebibytes, uint64_t bytes) {
   return distance > labeled / 20;
 }
 
+// Parses "9.0.0" or "9.0" into the compute capability of `device`; unchanged for other text.
+void ReadCapability(std::string_view version, GpuDevice& device) {
+  const char* end = version.data() + version.size();
+  int major = 0;
+  int minor = 0;
+  const auto [dot, error] = std::from_chars(version.data(), end, major);
+  if (error != std::errc() || dot == end || *dot != '.') {
+    return;
+  }
+  const auto [rest, minor_error] = std::from_chars(dot + 1, end, minor);
+  if (minor_error == std::errc() && (rest == end || *rest == '.')) {
+    device.sm_major = major;
+    device.sm_minor = minor;
+  }
+}
+
+// True if the GPU type `type` has the product name and, if it is known, the architecture of
+// `device`.
+bool IsOfKind(std::string_view type, const GpuDevice& device) {
+  const std::string published = GpuTypeOf(device);
+  return PartOf(type, 0) == "nvidia" && PartOf(type, 1) == PartOf(published, 1) &&
+         (device.sm_major == 0 || PartOf(type, 2) == PartOf(published, 2));
+}
+
 }  // namespace
 
 std::string_view VendorOf(std::string_view resource) {
-  for (const std::string_view name : {"nvidia.com/gpu", "nvidia.com/gpu.shared"}) {
+  for (const std::string_view name :
+       {std::string_view("nvidia.com/gpu"), std::string_view("nvidia.com/gpu.shared"),
+        kNvidiaDraDriver}) {
     if (resource == name) {
       return "nvidia";
     }
@@ -83,6 +110,26 @@ std::string LabelDifference(const api::NodeOffer& offer, const NodeFacts& facts)
       DiffersInMemory(memory, facts.gpu_memory_bytes)) {
     return fmt::format("the label {} is {} MiB, but the driver reports {} MiB", kMemoryLabel,
                        memory, facts.gpu_memory_bytes / kMiB);
+  }
+  return {};
+}
+
+std::string SliceDifference(const api::NodeOffer& offer, const NodeFacts& facts) {
+  if (PartOf(facts.gpu_type, 0) != "nvidia") {
+    return {};
+  }
+  for (const api::PublishedDevices& each : offer.published) {
+    GpuDevice device{.name = each.product};
+    ReadCapability(each.compute_capability, device);
+    if (each.driver == kNvidiaDraDriver && !each.product.empty() &&
+        std::none_of(facts.gpu_kinds.begin(), facts.gpu_kinds.end(),
+                     [&](const std::string& type) { return IsOfKind(type, device); })) {
+      return fmt::format(
+          "a ResourceSlice of {} lists {} (compute capability {}), but the driver "
+          "reports {}",
+          each.driver, each.product,
+          each.compute_capability.empty() ? "not stated" : each.compute_capability, facts.gpu_type);
+    }
   }
   return {};
 }

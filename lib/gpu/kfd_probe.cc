@@ -157,7 +157,6 @@ class KfdProbe final : public Probe {
   std::string root_;
 };
 
-// Queries several drivers; the result has the devices of all.
 class JoinedProbe final : public Probe {
  public:
   explicit JoinedProbe(std::vector<std::unique_ptr<Probe>> probes) : probes_(std::move(probes)) {}
@@ -186,11 +185,15 @@ std::unique_ptr<Probe> MakeKfdProbe(const std::string& root) {
   return std::make_unique<KfdProbe>(root);
 }
 
+std::unique_ptr<Probe> JoinProbes(std::vector<std::unique_ptr<Probe>> probes) {
+  return std::make_unique<JoinedProbe>(std::move(probes));
+}
+
 std::unique_ptr<Probe> MakeProbe(const std::vector<std::string>& driver_roots) {
   std::vector<std::unique_ptr<Probe>> probes;
   probes.push_back(MakeCudaProbe(driver_roots));
   probes.push_back(MakeKfdProbe(""));
-  return std::make_unique<JoinedProbe>(std::move(probes));
+  return JoinProbes(std::move(probes));
 }
 
 }  // namespace cachewarm::gpu

@@ -63,6 +63,10 @@ inline constexpr std::string_view kNvmlLibrary = "libnvidia-ml.so.1";
 // excludes are only counted (Devices::hidden).
 std::unique_ptr<Probe> MakeKfdProbe(const std::string& root);
 
+// Returns a probe that runs `probes` one after the other and reports the devices of all, with the
+// source and driver version of the first one that found any. The first error ends it.
+std::unique_ptr<Probe> JoinProbes(std::vector<std::unique_ptr<Probe>> probes);
+
 // Returns a probe of all drivers: MakeCudaProbe() and MakeKfdProbe().
 std::unique_ptr<Probe> MakeProbe(const std::vector<std::string>& driver_roots = {});
 

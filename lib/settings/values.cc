@@ -17,6 +17,7 @@ struct NameRule {
   std::string_view what;
   size_t bytes_max;
   std::string_view also;  // characters allowed besides lower-case letters and digits
+  std::string_view expected;
 };
 
 Setter Name(std::string& to, const NameRule& rule) {
@@ -28,9 +29,8 @@ Setter Name(std::string& to, const NameRule& rule) {
                                rule.also.find(c) != std::string_view::npos;
                       });
     if (!fits) {
-      return absl::InvalidArgumentError(
-          fmt::format("\"{}\" is not a valid name of {}: expected a-z, 0-9 and -, as in gpu-pool-1",
-                      name, rule.what));
+      return absl::InvalidArgumentError(fmt::format("\"{}\" is not a valid name of {}: expected {}",
+                                                    name, rule.what, rule.expected));
     }
     to = name;
     return absl::OkStatus();
@@ -102,11 +102,17 @@ Setter Listen(std::string& address, uint16_t& port) {
 }
 
 Setter Label(std::string& to, std::string_view what) {
-  return Name(to, {.what = what, .bytes_max = kLabelBytesMax, .also = "-"});
+  return Name(to, {.what = what,
+                   .bytes_max = kLabelBytesMax,
+                   .also = "-",
+                   .expected = "a-z, 0-9 and -, as in gpu-pool-1"});
 }
 
 Setter Subdomain(std::string& to, std::string_view what) {
-  return Name(to, {.what = what, .bytes_max = kSubdomainBytesMax, .also = "-."});
+  return Name(to, {.what = what,
+                   .bytes_max = kSubdomainBytesMax,
+                   .also = "-.",
+                   .expected = "a-z, 0-9, - and ., as in node-1.example"});
 }
 
 }  // namespace cachewarm::settings

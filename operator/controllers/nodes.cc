@@ -20,6 +20,18 @@ kube::WriteOptions AsOperator() {
   return {.field_manager = std::string(api::kOperatorManager)};
 }
 
+// Returns the ResourceSlices of the node; omits those that cannot be decoded.
+std::vector<api::ResourceSlice> SlicesOf(const observe::ClusterCache& cluster,
+                                         const std::string& node) {
+  std::vector<api::ResourceSlice> slices;
+  for (const kube::CachedObjectPtr& object : cluster.resource_slices.store().ByIndex(node)) {
+    if (auto slice = api::DecodeResourceSlice(*object->Unpack()); slice.ok()) {
+      slices.push_back(*std::move(slice));
+    }
+  }
+  return slices;
+}
+
 bool HasAgents(const api::Node& node) {
   return node.os == "linux";
 }
@@ -45,7 +57,7 @@ absl::StatusOr<kube::Outcome> Nodes::Reconcile(const std::string& key, std::stop
     return kube::Outcome{};
   }
   if (needs_cache) {
-    const api::NodeOffer offer = plan::OfferOf(*node);
+    const api::NodeOffer offer = plan::OfferOf(*node, SlicesOf(cluster_, key));
     if (!has_owner || node_cache->spec.node != offer) {
       auto applied = deps_.client.Do(
           kube::Apply(kube::kNodeCaches, render::NodeCacheBase(key, node->meta.uid, offer),

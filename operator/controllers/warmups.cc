@@ -114,6 +114,7 @@ absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
                                                std::stop_token stop) {
   const auto [snapshot, plan] = Decide(warmup);
   deps_.metrics.nodes_waiting.Set({warmup.ns, warmup.name}, NodesWaiting(plan.status));
+  deps_.metrics.suspended_bundles.Set({warmup.ns, warmup.name}, plan.bundles_suspended);
   if (plan.status_changed) {
     RecordWrite(warmup);
   }

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 
+#include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/api/startup_taint.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
+#include "lib/fingerprint/offered.h"
 #include "lib/kube/core/request.h"
 #include "operator/observe/label_names.h"
 #include "operator/observe/projections.h"
@@ -66,6 +68,16 @@ kube::ReflectorOptions WatchedEvents(const Table& table, std::string_view reason
 kube::ReflectorOptions WatchedNodes(const Table& table) {
   kube::ReflectorOptions options = Watched(table, kube::kNodes, &ProjectNode);
   options.index = &NodeIndex;
+  return options;
+}
+
+kube::ReflectorOptions WatchedSlices(const Table& table) {
+  kube::ReflectorOptions options = Watched(table, kube::kResourceSlices, &ProjectResourceSlice);
+  options.page_items = kSmallPage;
+  options.field_selector = fmt::format("spec.driver={}", fingerprint::kNvidiaDraDriver);
+  options.index = [](const codec::Json& slice) {
+    return std::vector<std::string>{kube::TextAt(slice, {"spec", "nodeName"})};
+  };
   return options;
 }
 
@@ -177,6 +189,7 @@ ClusterCache::ClusterCache(const kube::Runtime& runtime)
       services(runtime, WatchedServices(table)),
       failed_creates(runtime, WatchedEvents(table, "FailedCreate")),
       failed_mounts(runtime, WatchedEvents(table, "FailedMount")),
+      resource_slices(runtime, WatchedSlices(table)),
       warmup_views("CacheWarmup", warmups.store(), DecodeWith(&api::DecodeCacheWarmup),
                    runtime.log),
       node_cache_views(node_caches.store(), runtime.log),
@@ -204,6 +217,7 @@ void ClusterCache::Start(std::stop_token stop) {
   for (kube::OptionalReflector& optional : optional_workloads) {
     threads_.emplace_back([&optional, stop] { optional.Run(stop); });
   }
+  threads_.emplace_back([this, stop] { resource_slices.Run(stop); });
   threads_.emplace_back([this, stop] { WatchServices(stop); });
 }
 
@@ -261,11 +275,11 @@ std::vector<kube::Reflector*> ClusterCache::Reflectors() {
 
 std::vector<const kube::Store*> ClusterCache::Stores() const {
   std::vector<const kube::Store*> stores = {
-      &warmups.store(),        &node_caches.store(),   &nodes.store(),
-      &pods.store(),           &jobs.store(),          &cron_jobs.store(),
-      &deployments.store(),    &stateful_sets.store(), &namespaces.store(),
-      &failed_creates.store(), &failed_mounts.store(), &disruption_budgets.store(),
-      &services.store()};
+      &warmups.store(),        &node_caches.store(),    &nodes.store(),
+      &pods.store(),           &jobs.store(),           &cron_jobs.store(),
+      &deployments.store(),    &stateful_sets.store(),  &namespaces.store(),
+      &failed_creates.store(), &failed_mounts.store(),  &disruption_budgets.store(),
+      &services.store(),       &resource_slices.store()};
   for (const kube::OptionalReflector& optional : optional_workloads) {
     stores.push_back(&optional.store());
   }

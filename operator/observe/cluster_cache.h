@@ -67,6 +67,9 @@ class ClusterCache {
   kube::Reflector failed_mounts;
   // Workload kinds whose CRD may be missing in the cluster. A missing kind counts as synced.
   std::deque<kube::OptionalReflector> optional_workloads;
+  // ResourceSlices of NVIDIA's driver, indexed by node name. Absent before Kubernetes 1.34, and
+  // counts as absent if RBAC forbids listing them.
+  kube::OptionalReflector resource_slices;
 
   Decoded<api::CacheWarmup> warmup_views;
   NodeCaches node_cache_views;

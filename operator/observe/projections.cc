@@ -257,6 +257,21 @@ void ProjectService(Json& service) {
              {"spec", {{"selector", selector != nullptr ? *selector : Json()}}}};
 }
 
+void ProjectResourceSlice(Json& slice) {
+  Keep(slice, {"apiVersion", "kind", "metadata", "spec"});
+  KeepMetadata(slice, Annotations::kCachewarm);
+  Inside(slice, "spec", [](Json& spec) {
+    Keep(spec, {"driver", "nodeName", "pool", "devices"});
+    Inside(spec, "pool", [](Json& pool) { Keep(pool, {"name", "generation"}); });
+    EachOf(spec, "devices", [](Json& device) {
+      Keep(device, {"attributes"});
+      Inside(device, "attributes", [](Json& attributes) {
+        Keep(attributes, {"productName", "cudaComputeCapability"});
+      });
+    });
+  });
+}
+
 void ProjectOwn(Json& object) {
   Inside(object, "metadata", [](Json& metadata) {
     metadata.erase("managedFields");

@@ -47,6 +47,10 @@ void ProjectBudget(codec::Json& budget);
 // Keeps only name and selector, because a cluster has thousands of Services.
 void ProjectService(codec::Json& service);
 
+// ResourceSlice: keeps identity, driver, node name, the name and generation of the pool, and the
+// attributes of each device that api::DecodeResourceSlice() reads.
+void ProjectResourceSlice(codec::Json& slice);
+
 // CacheWarmup and NodeCache: drops managedFields and kubectl's last-applied-configuration.
 void ProjectOwn(codec::Json& object);
 

@@ -139,6 +139,7 @@ void Triggers::Attach() {
   });
   cluster_.namespaces.OnChange([this](const kube::Change& change) { OnNamespace(change); });
   cluster_.disruption_budgets.OnChange([this](const kube::Change& change) { OnBudget(change); });
+  cluster_.resource_slices.OnChange([this](const kube::Change& change) { OnSlice(change); });
   cluster_.failed_creates.OnChange([this](const kube::Change& change) { OnFailure(change); });
   cluster_.failed_mounts.OnChange([this](const kube::Change& change) { OnFailure(change); });
 }
@@ -204,6 +205,13 @@ void Triggers::OnNode(const kube::Change& change) {
   if (IsNewOrGone(change) || Differs(change, {"spec"}) || Differs(change, {"status"}) ||
       Differs(change, {"metadata", "labels"})) {
     AddAllWarmups(kClusterBurst);
+  }
+}
+
+void Triggers::OnSlice(const kube::Change& change) {
+  // A driver replaces all slices of a node one after the other.
+  if (const std::string node = kube::TextAt(change.object(), {"spec", "nodeName"}); !node.empty()) {
+    queues_.nodes.AddAfter(node, kClusterBurst);
   }
 }
 

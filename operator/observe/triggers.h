@@ -34,6 +34,7 @@ class Triggers {
   void OnWarmup(const kube::Change& change);
   void OnNodeCache(const kube::Change& change);
   void OnNode(const kube::Change& change);
+  void OnSlice(const kube::Change& change);
   void OnPod(const kube::Change& change);
   void OnJob(const kube::Change& change);
   void OnWorkload(const kube::Change& change, std::string_view kind);

@@ -123,6 +123,9 @@ struct Plan {
   std::vector<DesiredJob> jobs_to_create;  // the answer AlreadyExists counts as success
   std::vector<std::string> jobs_to_delete;
 
+  // Number of suspended bundles whose keys pods of the current template use, and for which no other
+  // bundle serves these keys yet: the pods start cold.
+  int bundles_suspended = 0;
   std::optional<DryRunRequest> dry_run;
   // Requests in progress that are not listed here are stopped.
   std::vector<DesiredBuildRequests> build_requests;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
@@ -120,9 +121,9 @@ std::string NoTypeMessage(const PlanContext& context) {
     if (!node.hidden_device.empty()) {
       const std::string& name = node.view->node->meta.name;
       return fmt::format(
-          "no GPU type is known yet: kubelet offers {} on node {}, but the agent there does not "
-          "see the devices; the condition GPUNotVisible of NodeCache {} has the remedy",
-          node.hidden_device, name, name);
+          "no GPU type is known yet: node {} offers {}, but the agent there does not see the "
+          "devices; the condition GPUNotVisible of NodeCache {} has the remedy",
+          name, node.hidden_device, name);
     }
   }
   return "no GPU type is known yet; waiting for a node that fits the workload";
@@ -134,6 +135,16 @@ const LiveKey* FindSuspendedKey(const PlanContext& context) {
       context.keys.begin(), context.keys.end(),
       [&](const LiveKey& key) { return key.current && IsWithoutSuspendedBundle(context, key); });
   return found == context.keys.end() ? nullptr : &*found;
+}
+
+int CountSuspendedBundles(const PlanContext& context) {
+  std::set<Digest> digests;
+  for (const LiveKey& key : context.keys) {
+    if (key.current && IsWithoutSuspendedBundle(context, key)) {
+      digests.insert(LastSuspendedFor(context, key)->digest);
+    }
+  }
+  return static_cast<int>(digests.size());
 }
 
 std::string NextBuildOf(const PlanContext& context, const LiveKey& key) {
@@ -315,6 +326,7 @@ void DecideStatus(PlanContext& context) {
   UpdateCondition(context, "Ready", EvaluateReady(context, warm));
   UpdateCondition(context, "Warm", warm);
   UpdateCondition(context, "Degraded", EvaluateDegraded(context));
+  context.out.bundles_suspended = CountSuspendedBundles(context);
   status.summary = {.types = fmt::format("{}/{}", spread.targets_warm, spread.targets),
                     .nodes = fmt::format("{}/{}", spread.nodes_warm, spread.nodes),
                     .hit = HitRate(status.starts.counts),

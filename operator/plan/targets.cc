@@ -123,7 +123,8 @@ void GroupNodes(PlanContext& context) {
     }
     const api::NodeStatus& facts = node.cache->status.node;
     if (!facts.gpu_type.empty() || IsGpuUnknown(facts)) {
-      node.hidden_device = HiddenDevice(*node.view->node, facts.gpu_type);
+      node.hidden_device =
+          HiddenDevice(*node.view->node, node.cache->spec.node.published, facts.gpu_type);
     }
     // Fail closed: a node with an unknown GPU type or CPU class gets no bundle.
     if (!node.hidden_device.empty() || !fingerprint::IsGpuType(facts.gpu_type) ||

@@ -63,6 +63,7 @@ def test_operator_has_exactly_the_rights_it_needs(installed):
         ("batch", "jobs"): look | {"create", "delete"},
         ("policy", "poddisruptionbudgets"): look,
         ("batch", "cronjobs"): look,
+        ("resource.k8s.io", "resourceslices"): {"list", "watch"},
         ("argoproj.io", "rollouts"): look,
         ("leaderworkerset.x-k8s.io", "leaderworkersets"): look,
         ("ray.io", "rayclusters"): look,

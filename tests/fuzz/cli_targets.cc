@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/directory.h"
 #include "cli/run/engines.h"
+#include "cli/run/stored_snapshot.h"
 #include "tests/fuzz/targets.h"
 
 namespace cachewarm::fuzz {
@@ -23,6 +24,13 @@ void DirectoryMarker(std::string_view bytes) {
   if (const auto kind = cli::ParseMarker(bytes); kind.ok()) {
     const auto again = cli::ParseMarker(cli::WriteMarker(*kind));
     Require(again.ok() && *again == *kind, "a marker that was read can be written");
+  }
+}
+
+void StoredSnapshot(std::string_view bytes) {
+  if (const auto snapshot = cli::ParseSnapshot(bytes); snapshot.ok()) {
+    const auto again = cli::ParseSnapshot(cli::WriteSnapshot(*snapshot));
+    Require(again.ok() && *again == *snapshot, "a snapshot that was read can be written");
   }
 }
 

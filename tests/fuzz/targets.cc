@@ -33,6 +33,7 @@ const std::vector<Target>& AllTargets() {
       {"admission_review", &AdmissionReview},
       {"python_files", &PythonFiles},
       {"directory_marker", &DirectoryMarker},
+      {"stored_snapshot", &StoredSnapshot},
       {"megacache", &Megacache},
   };
   return targets;

@@ -45,6 +45,7 @@ void AdmissionReview(std::string_view bytes);
 // Input from the machine on which "cachewarm run" starts a command (cli_targets.cc).
 void PythonFiles(std::string_view bytes);
 void DirectoryMarker(std::string_view bytes);
+void StoredSnapshot(std::string_view bytes);
 
 // Input from the users of torch's portable cache (megacache_targets.cc).
 void Megacache(std::string_view bytes);

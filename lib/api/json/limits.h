@@ -34,6 +34,8 @@ inline constexpr size_t kCountedMax = 256;
 
 inline constexpr size_t kOfferedDevicesMax = 16;
 inline constexpr size_t kNodeLabelsMax = 16;
+inline constexpr size_t kPublishedDevicesMax = 16;
+inline constexpr size_t kDeviceAttributeBytes = 64;
 inline constexpr size_t kNodeWarmupsMax = 64;
 inline constexpr size_t kRunAsMax = 8;
 inline constexpr size_t kNodeBundlesMax = 16;

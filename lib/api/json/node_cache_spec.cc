@@ -24,6 +24,14 @@ void ReadOffer(Reader& reader, NodeOffer& out) {
         .Read("name", label.name, kNameBytes + kLabelBytes + 1)
         .Read("value", label.value, kLabelBytes);
   });
+  reader.List("publishedDevices", kPublishedDevicesMax, [&](Reader& item) {
+    PublishedDevices& devices = out.published.emplace_back();
+    item.Require("driver")
+        .Read("driver", devices.driver, kLabelBytes)
+        .Read("product", devices.product, kDeviceAttributeBytes)
+        .Read("computeCapability", devices.compute_capability, kDeviceAttributeBytes)
+        .Read("count", devices.count, 0, kCountMax);
+  });
 }
 
 Json EncodeOffer(const NodeOffer& offer) {
@@ -33,9 +41,18 @@ Json EncodeOffer(const NodeOffer& offer) {
   const auto label = [](const NodeLabel& each) {
     return Writer().Always("name", each.name).Put("value", each.value, kLabelBytes).Take();
   };
+  const auto published = [](const PublishedDevices& each) {
+    return Writer()
+        .Always("driver", each.driver)
+        .Put("product", each.product, kDeviceAttributeBytes)
+        .Put("computeCapability", each.compute_capability, kDeviceAttributeBytes)
+        .Always("count", each.count)
+        .Take();
+  };
   return Writer()
       .PutPart("devices", ListOf(offer.devices, kOfferedDevicesMax, devices))
       .PutPart("labels", ListOf(offer.labels, kNodeLabelsMax, label))
+      .PutPart("publishedDevices", ListOf(offer.published, kPublishedDevicesMax, published))
       .Take();
 }
 

@@ -50,7 +50,9 @@ inline constexpr Resource kSecrets{"", "v1", "secrets", "Secret"};
 inline constexpr Resource kCacheWarmups{"cachewarm.io", "v1alpha1", "cachewarmups", "CacheWarmup"};
 inline constexpr Resource kNodeCaches{"cachewarm.io", "v1alpha1", "nodecaches", "NodeCache", false};
 
-// Kinds of other projects, which a cluster may lack.
+// Kinds that a cluster may lack: of other projects, and of newer versions of Kubernetes.
+inline constexpr Resource kResourceSlices{"resource.k8s.io", "v1", "resourceslices",
+                                          "ResourceSlice", false};
 inline constexpr Resource kRollouts{"argoproj.io", "v1alpha1", "rollouts", "Rollout"};
 inline constexpr Resource kLeaderWorkerSets{"leaderworkerset.x-k8s.io", "v1", "leaderworkersets",
                                             "LeaderWorkerSet"};

@@ -63,8 +63,9 @@ void OptionalReflector::LogChange(Presence presence) {
       return runtime_.log.Info("kind is not served", fields);
     case Presence::kForbidden:
       return runtime_.log.Warning(
-          "kind is served, but RBAC forbids listing it: its workloads are ignored; grant the "
-          "operator get, list and watch",
+          "kind is served, but RBAC forbids listing it: its objects are ignored; grant the "
+          "operator "
+          "list and watch",
           fields);
   }
 }

@@ -2,6 +2,8 @@
 #include "operator/plan/nodes/offer.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "lib/api/json/limits.h"
 #include "lib/fingerprint/offered.h"
@@ -12,9 +14,39 @@ namespace {
 // Labels that GPU feature discovery sets on Nodes, sorted by name.
 constexpr std::string_view kLabels[] = {"nvidia.com/gpu.memory", "nvidia.com/gpu.product"};
 
+// Returns the devices in up-to-date slices, each kind once.
+std::vector<api::PublishedDevices> Published(const std::vector<api::ResourceSlice>& slices) {
+  std::map<std::string, int64_t> generations;
+  for (const api::ResourceSlice& slice : slices) {
+    int64_t& newest = generations.try_emplace(slice.pool, slice.pool_generation).first->second;
+    newest = std::max(newest, slice.pool_generation);
+  }
+  std::map<std::tuple<std::string, std::string, std::string>, int> kinds;
+  for (const api::ResourceSlice& slice : slices) {
+    if (slice.driver != fingerprint::kNvidiaDraDriver ||
+        slice.pool_generation != generations.at(slice.pool)) {
+      continue;
+    }
+    for (const api::SliceDevice& device : slice.devices) {
+      ++kinds[{slice.driver, device.product.substr(0, api::json::kDeviceAttributeBytes),
+               device.compute_capability.substr(0, api::json::kDeviceAttributeBytes)}];
+    }
+  }
+  std::vector<api::PublishedDevices> out;
+  for (const auto& [kind, count] : kinds) {
+    if (out.size() < api::json::kPublishedDevicesMax) {
+      out.push_back({.driver = std::get<0>(kind),
+                     .product = std::get<1>(kind),
+                     .compute_capability = std::get<2>(kind),
+                     .count = count});
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
-api::NodeOffer OfferOf(const api::Node& node) {
+api::NodeOffer OfferOf(const api::Node& node, const std::vector<api::ResourceSlice>& slices) {
   api::NodeOffer offer;
   for (const auto& [resource, count] : node.allocatable) {
     if (count > 0 && !fingerprint::VendorOf(resource).empty() &&
@@ -29,6 +61,7 @@ api::NodeOffer OfferOf(const api::Node& node) {
       offer.labels.push_back({.name = std::string(name), .value = std::string(found->second)});
     }
   }
+  offer.published = Published(slices);
   return offer;
 }
 
@@ -36,10 +69,16 @@ bool IsGpuUnknown(const api::NodeStatus& facts) {
   return facts.gpu_type.empty() && facts.devices == 0 && !facts.cpu_class.empty();
 }
 
-std::string HiddenDevice(const api::Node& node, std::string_view gpu_type) {
+std::string HiddenDevice(const api::Node& node, const std::vector<api::PublishedDevices>& published,
+                         std::string_view gpu_type) {
   for (const auto& [resource, count] : node.allocatable) {
     if (count > 0 && fingerprint::IsHidden(resource, gpu_type)) {
       return resource;
+    }
+  }
+  for (const api::PublishedDevices& each : published) {
+    if (fingerprint::IsHidden(each.driver, gpu_type)) {
+      return each.driver;
     }
   }
   return {};

@@ -3,21 +3,26 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/api/kubernetes.h"
 #include "lib/api/node_cache.h"
 
 namespace cachewarm::plan {
 
-// Returns the value of spec.node for the node's NodeCache: the accelerators that the Node object
-// shows. These are its extended resources for GPUs (fingerprint::VendorOf) and its labels from GPU
-// feature discovery; the agent compares them with the devices that the driver reports. Pure.
-api::NodeOffer OfferOf(const api::Node& node);
+// Returns the value of spec.node for the node's NodeCache: the accelerators that the node's API
+// objects show. These are its extended resources for GPUs (fingerprint::VendorOf), its labels from
+// GPU feature discovery, and the devices in `slices`, the node's ResourceSlices of
+// fingerprint::kNvidiaDraDriver; the agent compares them with the devices that its driver reports.
+// Of a pool, only slices of the highest generation count. Pure.
+api::NodeOffer OfferOf(const api::Node& node, const std::vector<api::ResourceSlice>& slices);
 
-// Returns the first extended resource that kubelet offers on the node although the GPU type
-// `gpu_type`, which the agent reported, has no such device; "" if there is none. Such a node gets
-// no bundle: its agent does not see the driver, and the type, mostly "cpu", would be wrong.
-std::string HiddenDevice(const api::Node& node, std::string_view gpu_type);
+// Returns the first extended resource that kubelet offers on the node, or the first driver in
+// `published`, although the GPU type `gpu_type`, which the agent reported, has no such device; ""
+// if there is none. Such a node gets no bundle: its agent does not see the driver, and the type,
+// mostly "cpu", would be wrong.
+std::string HiddenDevice(const api::Node& node, const std::vector<api::PublishedDevices>& published,
+                         std::string_view gpu_type);
 
 // True while the agent has no GPU type because the driver has not answered since the agent started.
 // The node then keeps the bundles and the builders that it has. False for a node with several kinds

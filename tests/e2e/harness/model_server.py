@@ -9,6 +9,8 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .workload import Workload, apart, on_nodes
+
 CONTAINER = "server"
 # The program of a "medium" model: the first three of the seven blocks of "large", five layers each.
 _MEDIUM = """
@@ -37,7 +39,7 @@ def redis_client_directory() -> str:
 
 
 @dataclass
-class ModelServer:
+class ModelServer(Workload):
     """The knobs of one workload; every builder below makes fresh objects from them."""
 
     name: str = "model"
@@ -56,10 +58,6 @@ class ModelServer:
     @property
     def image(self) -> str:
         return f"localhost/cachewarm-workload:{self.revision}"
-
-    @property
-    def selector(self) -> dict[str, str]:
-        return {"app": self.name}
 
     def pod_labels(self) -> dict[str, str]:
         return {**self.selector, **self.labels}
@@ -104,61 +102,17 @@ class ModelServer:
         }
         affinity = {}
         if self.nodes:
-            names = [
-                {"key": "kubernetes.io/hostname", "operator": "In", "values": list(self.nodes)}
-            ]
-            terms = {"nodeSelectorTerms": [{"matchExpressions": names}]}
-            affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+            affinity["nodeAffinity"] = on_nodes(self.nodes)
         if self.one_per_node:
-            apart = {
-                "topologyKey": "kubernetes.io/hostname",
-                "labelSelector": {"matchLabels": self.selector},
-            }
-            affinity["podAntiAffinity"] = {
-                "requiredDuringSchedulingIgnoredDuringExecution": [apart]
-            }
+            affinity["podAntiAffinity"] = apart(self.selector)
         if affinity:
             spec["affinity"] = affinity
         if self.run_as is not None:
             spec["securityContext"] = {"runAsUser": self.run_as, "runAsGroup": self.run_as}
         return {**spec, **self.spec}
 
-    def template(self) -> dict:
-        return {"metadata": {"labels": self.pod_labels()}, "spec": self.pod_spec()}
-
-    def pod(self, name: str = "") -> dict:
-        metadata = {"name": name or self.name, "labels": self.pod_labels()}
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": self.pod_spec()}
-
-    def deployment(self) -> dict:
-        spec: dict = {
-            "replicas": self.replicas,
-            "selector": {"matchLabels": self.selector},
-            "template": self.template(),
-        }
-        if self.strategy:
-            spec["strategy"] = self.strategy
-        return {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": self.name},
-            "spec": spec,
-        }
-
-    def stateful_set(self) -> dict:
-        thing = self.deployment()
-        thing["kind"] = "StatefulSet"
-        thing["spec"]["serviceName"] = self.name
-        return thing
-
     def job(self) -> dict:
-        template = self.template()
-        template["spec"]["restartPolicy"] = "Never"
-        template["spec"]["containers"][0]["env"].append({"name": "MODEL_EXIT", "value": "1"})
-        spec = {"template": template, "backoffLimit": 0, "completions": self.replicas}
-        return {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": self.name},
-            "spec": spec,
-        }
+        thing = super().job()
+        env = thing["spec"]["template"]["spec"]["containers"][0]["env"]
+        env.append({"name": "MODEL_EXIT", "value": "1"})
+        return thing

@@ -27,6 +27,48 @@ namespace {
 using std::chrono::seconds;
 namespace stdfs = std::filesystem;
 
+// The machine's clock, moved on by Shift().
+class ShiftedClock final : public Clock {
+ public:
+  WallTime Now() const override { return SystemClock().Now() + Duration(shift_.load()); }
+  MonoTime Monotonic() const override {
+    return SystemClock().Monotonic() + Duration(shift_.load());
+  }
+  void WaitUntil(std::unique_lock<std::mutex>& lock, std::condition_variable_any& wake,
+                 MonoTime deadline, std::stop_token stop) const override {
+    SystemClock().WaitUntil(lock, wake, deadline - Duration(shift_.load()), std::move(stop));
+  }
+  void Shift(Duration by) { shift_ += by.count(); }
+
+ private:
+  std::atomic<int64_t> shift_ = 0;
+};
+
+// Blocks the thread that writes a message, until Release() is called.
+class BlockingLog final : public Log {
+ public:
+  BlockingLog(Log& inner, std::string message) : inner_(inner), message_(std::move(message)) {}
+
+  void Write(LogLevel level, std::string_view msg, LogFields fields) override {
+    inner_.Write(level, msg, fields);
+    if (msg == message_) {
+      is_blocked_ = true;
+      is_released_.wait(false);
+    }
+  }
+  bool is_blocked() const { return is_blocked_; }
+  void Release() {
+    is_released_ = true;
+    is_released_.notify_all();
+  }
+
+ private:
+  Log& inner_;
+  const std::string message_;
+  std::atomic<bool> is_blocked_ = false;
+  std::atomic<bool> is_released_ = false;
+};
+
 // The whole agent with a real clock, a real directory and an API server in this process.
 class DaemonTest : public ::testing::Test, protected Workbench {
  protected:
@@ -45,9 +87,9 @@ class DaemonTest : public ::testing::Test, protected Workbench {
         DaemonDependencies{
             .client = server_,
             .store = store_,
-            .clock = SystemClock(),
+            .clock = clock_,
             .random = [] { return 0.5; },
-            .log = log_,
+            .log = blocking_log_ == nullptr ? static_cast<Log&>(log_) : *blocking_log_,
             .registry = *registry_,
             .metrics = metrics_,
             .probes = Probes(),
@@ -136,6 +178,8 @@ class DaemonTest : public ::testing::Test, protected Workbench {
   Scratch scratch_;
   Config config_;
   fakes::FakeApiServer server_;
+  ShiftedClock clock_;
+  std::unique_ptr<BlockingLog> blocking_log_;
   std::unique_ptr<http::Client> http_;
   std::atomic<int> probe_failures_ = 0;
   std::atomic<int> probes_ = 0;
@@ -244,6 +288,23 @@ TEST_F(DaemonTest, IsUnhealthyWithoutRoot) {
   EXPECT_NE(Get("/healthz").body.find("root directory"), std::string::npos);
 }
 
+TEST_F(DaemonTest, IsUnhealthyWhileAnIterationHangs) {
+  blocking_log_ = std::make_unique<BlockingLog>(log_, "node condition changed");
+  Put({.warmups = {Warmup()}});
+  Start();
+  ASSERT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
+  Put({.node = {.devices = {{"nvidia.com/gpu", 8}}}, .warmups = {Warmup()}});
+  ASSERT_TRUE(Eventually([&] { return blocking_log_->is_blocked(); }));
+  EXPECT_EQ(Get("/healthz").status, 200);
+  clock_.Shift(seconds(181));
+  const http::Response stalled = Get("/healthz");
+  blocking_log_->Release();
+  EXPECT_EQ(stalled.status, 503);
+  EXPECT_NE(stalled.body.find("sync loop has made no progress for 18"), std::string::npos)
+      << stalled.body;
+  EXPECT_TRUE(Eventually([&] { return Get("/healthz").status == 200; }));
+}
+
 TEST_F(DaemonTest, ReleasesRootLockOnStop) {
   Put({});
   Start();
@@ -275,10 +336,14 @@ TEST_F(DaemonTest, PreparesDirectoriesWhileTheDriverFails) {
 
 TEST_F(DaemonTest, PreparesDirectoriesWhileTheDriverHangs) {
   hangs_ = true;
-  Put({.warmups = {Warmup()}});
+  Put({.node = {.devices = {{"nvidia.com/gpu", 8}}}, .warmups = {Warmup()}});
   Start();
   ASSERT_TRUE(Eventually(
       [&] { return Status().warmups.size() == 1 && Status().warmups[0].prepared.size() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return Status().conditions.size() == 1; }));
+  EXPECT_NE(Status().conditions[0].message.find("the driver has not answered yet"),
+            std::string::npos)
+      << Status().conditions[0].message;
   EXPECT_EQ(Status().node.gpu_type, "");
   EXPECT_EQ(Status().node.cpu_class, node_.cpu_class);
   EXPECT_EQ(probes_, 1);
@@ -310,6 +375,27 @@ TEST_F(DaemonTest, ReplacedDriverRetiresTheTreesOfTheOtherGpuType) {
   EXPECT_TRUE(stdfs::exists(scratch_ / (path + "/" + kIndexFile)));
 }
 
+// The driver fails while the root is opened for another GPU type: the new loop must report it.
+TEST_F(DaemonTest, QueryThatFailsWhileTheRootIsOpenedIsReported) {
+  blocking_log_ =
+      std::make_unique<BlockingLog>(log_, "retired trees built for another GPU type or CPU class");
+  Put({.warmups = {Warmup()}});
+  Start();
+  ASSERT_TRUE(Eventually(
+      [&] { return Status().warmups.size() == 1 && Status().warmups[0].prepared.size() == 1; }));
+  Install("nvidia/h200/sm_90");
+  const bool is_blocked = Eventually([&] { return blocking_log_->is_blocked(); });
+  const int before = probes_;
+  probe_failures_ = 1'000'000;
+  ++driver_version_;
+  EXPECT_TRUE(Eventually([&] { return probes_ > before + 1; }));
+  blocking_log_->Release();
+  ASSERT_TRUE(is_blocked);
+  ASSERT_TRUE(Eventually([&] { return !Status().conditions.empty(); }));
+  EXPECT_EQ(Status().conditions[0].type, "GPUProbeFailed");
+  EXPECT_EQ(Status().node.gpu_type, "nvidia/h200/sm_90");
+}
+
 TEST_F(DaemonTest, ChangedOfferOfKubeletStartsAQuery) {
   Put({.warmups = {Warmup()}});
   Start();
@@ -318,6 +404,10 @@ TEST_F(DaemonTest, ChangedOfferOfKubeletStartsAQuery) {
   Put({.node = {.devices = {{"nvidia.com/gpu", 8}}}, .warmups = {Warmup()}});
   EXPECT_TRUE(Eventually([&] { return probes_ == 2; }));
   EXPECT_TRUE(Eventually([&] { return Status().conditions.size() == 1; }));
+  Put({.node = {.devices = {{"nvidia.com/gpu", 8}},
+                .published = {{"gpu.nvidia.com", "NVIDIA H200", "9.0.0", 8}}},
+       .warmups = {Warmup()}});
+  EXPECT_TRUE(Eventually([&] { return probes_ == 3; }));
 }
 
 TEST_F(DaemonTest, DriverThatFailsLaterKeepsTheGpuType) {

@@ -89,7 +89,6 @@ Tests SharedOptions() {
               {"--insecure-host", {kStore, "InsecureHostIsAccessedByPlainHttp"}},
               {"--mirror", {kStore, "MirrorIsReadBeforeTheRegistry"}},
               {"--proxy", {kStore, "ProxyReceivesTheRequests"}},
-              {"--max-connections", {kStore, "MaxConnectionsLimitsConcurrentDownloads"}},
               {"--bytes-per-second", {kStore, "BytesPerSecondSlowsDownloads"}}},
              tests);
   AddForEach({"pack", "run"},

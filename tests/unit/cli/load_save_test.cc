@@ -105,6 +105,52 @@ TEST_F(LoadSaveTest, DamagedBundleIsAnErrorAndTheNextSaveReplacesIt) {
   EXPECT_EQ(Run({"load", "--dir", temp_ / "three"}).status(), "SUCCESS");
 }
 
+TEST_F(LoadSaveTest, FileWrittenAgainAfterLoadOrSaveIsPublished) {
+  temp_.Write("one/inductor/ab/cab.py", "print(1)\n");
+  ASSERT_EQ(Run({"save", "--dir", temp_ / "one"}).code, 0);
+  temp_.Write("one/inductor/ab/cab.py", "print('after save')\n");
+  EXPECT_EQ(Run({"save", "--dir", temp_ / "one"}).status(), "SUCCESS");
+  EXPECT_EQ(Run({"save", "--dir", temp_ / "one"}).status(), "SKIPPED");
+  ASSERT_EQ(Run({"load", "--dir", temp_ / "two"}).code, 0);
+  EXPECT_EQ(Read("two/inductor/ab/cab.py"), "print('after save')\n");
+  EXPECT_EQ(Run({"save", "--dir", temp_ / "two"}).status(), "SKIPPED");
+  temp_.Write("two/inductor/ab/cab.py", "print('after load')\n");
+  EXPECT_EQ(Run({"load", "--dir", temp_ / "two"}).status(), "SKIPPED");
+  EXPECT_EQ(Run({"save", "--dir", temp_ / "two"}).status(), "SUCCESS") << "also after that load";
+  ASSERT_EQ(Run({"load", "--dir", temp_ / "three"}).code, 0);
+  EXPECT_EQ(Read("three/inductor/ab/cab.py"), "print('after load')\n");
+}
+
+TEST_F(LoadSaveTest, FileThatAReplicaCompiledTooIsNotPublishedAgain) {
+  temp_.Write("one/inductor/ab/cab.py", "print(1)\n");
+  temp_.Write("two/inductor/ab/cab.py", "print('other bytes')\n");
+  ASSERT_EQ(Run({"save", "--dir", temp_ / "one"}).code, 0);
+  EXPECT_EQ(Run({"save", "--dir", temp_ / "two"}).status(), "SKIPPED");
+}
+
+TEST_F(LoadSaveTest, FileWrittenAgainInTorchinductorCacheDirIsPublished) {
+  environment_["TORCHINDUCTOR_CACHE_DIR"] = temp_ / "torch";
+  temp_.Write("torch/ab/cab.py", "print(1)\n");
+  ASSERT_EQ(Run({"save"}).status(), "SUCCESS");
+  EXPECT_EQ(Run({"save"}).status(), "SKIPPED");
+  std::filesystem::remove(temp_ / "torch/ab/cab.py");
+  temp_.Write("torch/ab/cab.py", "print('again')\n");
+  EXPECT_EQ(Run({"save"}).status(), "SUCCESS");
+  environment_["TORCHINDUCTOR_CACHE_DIR"] = temp_ / "other";
+  ASSERT_EQ(Run({"load"}).status(), "SUCCESS");
+  EXPECT_EQ(Read("other/ab/cab.py"), "print('again')\n");
+  EXPECT_EQ(Run({"save"}).status(), "SKIPPED");
+}
+
+TEST_F(LoadSaveTest, DamagedSnapshotIsIgnored) {
+  temp_.Write("one/inductor/ab/cab.py", "print(1)\n");
+  ASSERT_EQ(Run({"save", "--dir", temp_ / "one"}).code, 0);
+  temp_.Write("one/.cachewarm/snapshot.json", "{\"version\": 1, \"files\": {\"a\": 7}}");
+  EXPECT_EQ(Run({"save", "--dir", temp_ / "one"}).status(), "SKIPPED");
+  temp_.Write("one/inductor/ab/cab.py", "print('again')\n");
+  EXPECT_EQ(Run({"save", "--dir", temp_ / "one"}).status(), "SUCCESS") << "the snapshot is whole";
+}
+
 TEST_F(LoadSaveTest, TorchinductorCacheDirIsTheDirectory) {
   environment_["TORCHINDUCTOR_CACHE_DIR"] = temp_ / "torch";
   EXPECT_EQ(Run({"load"}).status(), "DOES_NOT_EXIST");

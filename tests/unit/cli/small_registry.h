@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -44,9 +40,6 @@ class RegistryContent {
 struct SmallRegistryOptions {
   fakes::RawServerOptions server;
   std::string credentials;  // base64 of "user:password"; empty: everyone may read and write
-  // Each request waits until this many run at once, but not longer than `gather_for`.
-  int gather = 1;
-  std::chrono::milliseconds gather_for{100};
 };
 
 // A registry on loopback with the part of the distribution API that the verbs need: manifests,
@@ -67,8 +60,6 @@ class SmallRegistry {
     const std::lock_guard lock(mutex_);
     return asked_;
   }
-  // The most requests that ran at once.
-  int most() const { return most_; }
 
  private:
   void Serve(fakes::RawConnection& connection) {
@@ -77,15 +68,8 @@ class SmallRegistry {
       {
         const std::lock_guard lock(mutex_);
         asked_.push_back(request.substr(0, request.find('\r')));
-        most_ = std::max(most_.load(), ++running_);
       }
-      const auto end = std::chrono::steady_clock::now() + options_.gather_for;
-      while (most_ < options_.gather && std::chrono::steady_clock::now() < end) {
-        std::this_thread::yield();
-      }
-      const std::string answer = Answer(request);
-      --running_;
-      connection.Write(answer);
+      connection.Write(Answer(request));
     }
   }
 
@@ -128,8 +112,6 @@ class SmallRegistry {
   const SmallRegistryOptions options_;
   mutable std::mutex mutex_;
   std::vector<std::string> asked_;
-  std::atomic<int> running_ = 0;
-  std::atomic<int> most_ = 0;
   fakes::RawServer server_;
 };
 

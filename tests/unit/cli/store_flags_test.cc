@@ -2,7 +2,6 @@
 // Tests every store option with every verb that has it, from the command line to the requests that
 // a registry receives, and the proxies of the environment.
 #include <algorithm>
-#include <future>
 #include <memory>
 
 #include "cli/reference.h"
@@ -242,30 +241,6 @@ TEST_P(StoreFlag, ProxyTunnelsTls) {
                                                  "http://" + proxy.address()});
   EXPECT_TRUE(Works(outcome)) << outcome.err;
   EXPECT_THAT(proxy.asked(), Contains("CONNECT registry.test:443 HTTP/1.1"));
-}
-
-// Reads the bundle's manifest on four threads at once.
-void ReadAtOnce(bundle::Store& store, const std::string& tag) {
-  std::vector<std::future<absl::Status>> reads;
-  for (int i = 0; i < 4; ++i) {
-    reads.push_back(std::async(std::launch::async,
-                               [&] { return store.ResolveTag("team/llama", tag, {}).status(); }));
-  }
-  for (auto& read : reads) {
-    const absl::Status status = read.get();
-    EXPECT_TRUE(status.ok()) << status;
-  }
-}
-
-TEST_P(StoreFlag, MaxConnectionsLimitsConcurrentDownloads) {
-  const SmallRegistry limited(content_, {.server = {}, .credentials = {}, .gather = 3});
-  ReadAtOnce(*Open(limited.host(), {"--max-connections", "2"}), tag_);
-  EXPECT_LE(limited.most(), 2);
-  const SmallRegistry unlimited(
-      content_,
-      {.server = {}, .credentials = {}, .gather = 3, .gather_for = std::chrono::seconds(20)});
-  ReadAtOnce(*Open(unlimited.host(), {}), tag_);
-  EXPECT_GE(unlimited.most(), 3);
 }
 
 Duration Sum(const std::vector<Duration>& all) {

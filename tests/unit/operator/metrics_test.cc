@@ -30,6 +30,8 @@ TEST(OperatorMetrics, ForgetOnlySeriesOfTheWarmup) {
     metrics.gate_releases.Add({"default", warmup, "ReleasedWarm"});
     metrics.hold_seconds.Observe({"default", warmup}, 1);
     metrics.build_seconds.Observe({"default", warmup, "cpu"}, 1);
+    metrics.nodes_waiting.Set({"default", warmup}, 1);
+    metrics.suspended_bundles.Set({"default", warmup}, 1);
   }
   metrics.Forget("default", "llama");
   EXPECT_THAT(registry->Serialize(), Not(HasSubstr("llama")));

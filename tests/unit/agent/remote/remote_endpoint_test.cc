@@ -227,5 +227,22 @@ TEST_F(RemoteEndpointTest, TenThousandClientsOfOneTreeDoNotAffectAnother) {
   RespClient(SocketOf()).Expect({"PING"}, "+PONG\r\n");
 }
 
+TEST_F(RemoteEndpointTest, AllTreesTogetherHaveALimitOfClients) {
+  const std::string other = ".gen/tree-2";
+  ASSERT_TRUE(root_.MakeDirs(other, 0777).ok());
+  Start({.connections_max = 2});
+  Serve({kTree, other});
+  RespClient first(SocketOf());
+  first.Expect({"PING"}, "+PONG\r\n");
+  {
+    RespClient second(SocketOf(other));
+    second.Expect({"PING"}, "+PONG\r\n");
+    EXPECT_TRUE(RespClient(SocketOf(other)).IsClosed());
+    EXPECT_EQ(Metric("cachewarm_redis_rejected_connections_total"), 1);
+  }
+  ASSERT_TRUE(fakes::Await([&] { return Metric("cachewarm_redis_connections") == 1; }));
+  RespClient(SocketOf(other)).Expect({"PING"}, "+PONG\r\n");
+}
+
 }  // namespace
 }  // namespace cachewarm::agent

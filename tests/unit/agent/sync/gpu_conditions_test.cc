@@ -40,6 +40,7 @@ TEST(GpuConditions, HealthyNodeHasNone) {
   EXPECT_THAT(GpuConditions({}, SeesNone(), {}, kNow), IsEmpty());
   EXPECT_THAT(GpuConditions({}, SeesH200(), kEightGpus, kNow), IsEmpty());
   EXPECT_THAT(GpuConditions({}, SeesH200(), {}, kNow), IsEmpty());
+  EXPECT_THAT(GpuConditions({}, SeesNone(), {.devices = {{"nvidia.com/gpu", 0}}}, kNow), IsEmpty());
 }
 
 TEST(GpuConditions, OfferedGpuThatTheDriverDoesNotReportIsNotVisible) {
@@ -50,6 +51,16 @@ TEST(GpuConditions, OfferedGpuThatTheDriverDoesNotReportIsNotVisible) {
                                                "the agent finds none (GPU type cpu; source none)"));
   EXPECT_THAT(conditions[0].message, HasSubstr("agent.runtimeClassName"));
   EXPECT_EQ(conditions[0].last_transition_time, std::chrono::floor<std::chrono::seconds>(kNow));
+}
+
+TEST(GpuConditions, GpuInAResourceSliceThatTheDriverDoesNotReportIsNotVisible) {
+  const api::NodeOffer offer{.published = {{"gpu.nvidia.com", "NVIDIA H200", "9.0.0", 8}}};
+  const auto conditions = GpuConditions({}, SeesNone(), offer, kNow);
+  ASSERT_EQ(Listed(conditions), std::vector<std::string>{"GPUNotVisible=True"});
+  EXPECT_THAT(conditions[0].message,
+              HasSubstr("ResourceSlices list 8 gpu.nvidia.com on this node, but the agent finds"));
+  EXPECT_THAT(conditions[0].message, HasSubstr("agent.runtimeClassName"));
+  EXPECT_THAT(GpuConditions({}, SeesH200(), offer, kNow), IsEmpty());
 }
 
 TEST(GpuConditions, RemedyDependsOnTheVendor) {
@@ -120,6 +131,17 @@ TEST(GpuConditions, LabelsAndDriverAreCompared) {
   EXPECT_THAT(conditions[0].message, HasSubstr("NVIDIA-A100-SXM4-80GB"));
   EXPECT_THAT(conditions[0].message, HasSubstr("nvidia/h200/sm_90"));
   EXPECT_EQ(ReportedGpuType(SeesH200()), "nvidia/h200/sm_90") << "the driver wins";
+}
+
+TEST(GpuConditions, ResourceSlicesAndDriverAreCompared) {
+  const api::NodeOffer offer{.published = {{"gpu.nvidia.com", "NVIDIA H100 NVL", "9.0.0", 8}}};
+  const auto conditions = GpuConditions({}, SeesH200(), offer, kNow);
+  ASSERT_EQ(Listed(conditions), std::vector<std::string>{"GPULabelsDiffer=True"});
+  EXPECT_THAT(conditions[0].message, HasSubstr("NVIDIA H100 NVL"));
+  EXPECT_THAT(conditions[0].message, HasSubstr("nvidia/h200/sm_90"));
+  EXPECT_THAT(conditions[0].message, HasSubstr("restart the DRA driver's pod"));
+  const auto agree = GpuConditions(conditions, SeesH200(), kEightGpus, kLater);
+  EXPECT_EQ(Listed(agree), std::vector<std::string>{"GPULabelsDiffer=False"});
 }
 
 TEST(GpuConditions, TypesOfOtherVersionsAreDropped) {

@@ -85,6 +85,38 @@ TEST(Node, HasItsReadyTimeAndTheWarmCondition) {
   EXPECT_FALSE(DecodeNode(node)->warm.has_value());
 }
 
+TEST(ResourceSlice, HasPoolAndAttributes) {
+  // As NVIDIA's driver 25.12 published it for a node with H100 GPUs, shortened.
+  const Json object = *codec::ParseJson(R"({
+    "spec": {"driver": "gpu.nvidia.com", "nodeName": "a",
+             "pool": {"name": "a", "generation": 3, "resourceSliceCount": 1},
+             "devices": [{"name": "gpu-1",
+                          "attributes": {"architecture": {"string": "Hopper"},
+                                         "cudaComputeCapability": {"version": "9.0.0"},
+                                         "productName": {"string": "NVIDIA H100 80GB HBM3"}},
+                          "capacity": {"memory": {"value": "81559Mi"}}},
+                         {"name": "imex"}]}})");
+  const auto slice = DecodeResourceSlice(object);
+  ASSERT_TRUE(slice.ok()) << slice.status();
+  EXPECT_EQ(slice->driver, "gpu.nvidia.com");
+  EXPECT_EQ(slice->node, "a");
+  EXPECT_EQ(slice->pool, "a");
+  EXPECT_EQ(slice->pool_generation, 3);
+  ASSERT_EQ(slice->devices.size(), 2U);
+  EXPECT_EQ(slice->devices[0].product, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(slice->devices[0].compute_capability, "9.0.0");
+  EXPECT_EQ(slice->devices[1].product, "");
+}
+
+TEST(ResourceSlice, OfAnotherShapeIsRejected) {
+  for (const char* text :
+       {R"({"spec": 7})", R"({"spec": {"devices": {}}})", R"({"spec": {"driver": 1}})",
+        R"({"spec": {"devices": [{"attributes": {"productName": {"string": 1}}}]}})"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeResourceSlice(*codec::ParseJson(text)).status()))
+        << text;
+  }
+}
+
 TEST(Node, HasItsOperatingSystem) {
   Json node = RealNode();
   node["status"]["nodeInfo"]["operatingSystem"] = "windows";

@@ -192,7 +192,11 @@ WarmupStatus FullWarmupStatus() {
 NodeCacheSpec FullNodeCacheSpec() {
   NodeCacheSpec spec;
   spec.node = {.devices = {{"nvidia.com/gpu", 8}},
-               .labels = {{"nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3"}}};
+               .labels = {{"nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3"}},
+               .published = {{.driver = "gpu.nvidia.com",
+                              .product = "NVIDIA H100 80GB HBM3",
+                              .compute_capability = "9.0.0",
+                              .count = 8}}};
   spec.warmups = {{.uid = "0b9c",
                    .ns = "default",
                    .name = "llama",

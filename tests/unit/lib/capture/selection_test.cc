@@ -198,6 +198,29 @@ TEST_F(SelectionTest, RecordsTheTargetsOfPtx) {
   EXPECT_EQ(Select()->gpu_architectures, (std::vector<std::string>{"compute_80", "compute_90a"}));
 }
 
+TEST_F(SelectionTest, DroppedFilesStateNoFacts) {
+  const std::string second =  // stored by an index entry
+      "\x80\x04\x8c\x0e_time_taken_ns\x94\x8a\x04" + std::string("\x00\xca\x9a\x3b", 4) + ".";
+  scratch_.Write(kIndexFile, second);
+  scratch_.Write("inductor/fxgraph/ab/fother/entry", second);
+  scratch_.Write("triton/ONE/k.ptx", "//\n.version 8.4\n.target sm_90a\n.address_size 64\n");
+  scratch_.Write("triton/ONE/k.json", R"({"triton_version": "3.7.1"})");
+  absl::StatusOr<Selection> selection = Select();
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_NEAR(selection->compile_time.Seconds(), 2, 1e-9);
+  EXPECT_EQ(selection->gpu_architectures, std::vector<std::string>{"compute_90a"});
+  EXPECT_EQ(selection->engines.size(), 1U);
+  // Each unit gets a truncated file.
+  scratch_.Write("inductor/fxgraph/ab/fother/second", "");
+  scratch_.Write("triton/ONE/k.cubin", "");
+  selection = Select();
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_EQ(selection->truncated.size(), 2U);
+  EXPECT_NEAR(selection->compile_time.Seconds(), 1, 1e-9);
+  EXPECT_TRUE(selection->gpu_architectures.empty());
+  EXPECT_TRUE(selection->engines.empty());
+}
+
 TEST_F(SelectionTest, ReportsEveryRead) {
   ASSERT_TRUE(Select().ok());
   EXPECT_EQ(opened_, (std::multiset<std::string>{kIndexFile, kAutogradFile, kObjectFile,

@@ -14,6 +14,8 @@ TEST(VendorOf, KnowsTheResourcesOfGpus) {
       {"nvidia.com/gpu.shared", "nvidia"},
       {"nvidia.com/mig-1g.10gb", "nvidia"},
       {"nvidia.com/mig-1g.5gb.shared", "nvidia"},
+      {"gpu.nvidia.com", "nvidia"},
+      {"compute-domain.nvidia.com", ""},
       {"amd.com/gpu", "amd"},
       {"nvidia.com/gpudirect", ""},
       {"example.com/nvidia.com/gpu", ""},
@@ -78,6 +80,63 @@ TEST(LabelDifference, ComparesProductProfileAndMemory) {
     EXPECT_THAT(difference, HasSubstr(each.difference)) << each.product;
     EXPECT_EQ(difference.empty(), std::string(each.difference).empty()) << difference;
   }
+}
+
+struct SliceCase {
+  const char* product;
+  const char* capability;
+  const char* difference;  // a part of the result; "" if slice and driver agree
+};
+
+TEST(SliceDifference, ComparesProductAndComputeCapability) {
+  const NodeFacts facts{.gpu_type = "nvidia/h100-80gb-hbm3/sm_90",
+                        .gpu_kinds = {"nvidia/h100-80gb-hbm3/sm_90"}};
+  const SliceCase cases[] = {
+      {"NVIDIA H100 80GB HBM3", "9.0.0", ""},
+      {"NVIDIA H100 80GB HBM3", "9.0", ""},
+      {"NVIDIA H100 PCIe", "9.0.0",
+       "a ResourceSlice of gpu.nvidia.com lists NVIDIA H100 PCIe (compute capability 9.0.0), but "
+       "the driver reports nvidia/h100-80gb-hbm3/sm_90"},
+      {"NVIDIA H100 80GB HBM3", "8.9.0", "8.9.0"},
+      {"NVIDIA H100 80GB HBM3", "9.1.0", "9.1.0"},
+      {"NVIDIA H100 PCIe", "", "not stated"},
+      // Nothing to compare.
+      {"NVIDIA H100 80GB HBM3", "", ""},
+      {"NVIDIA H100 80GB HBM3", "nine", ""},
+      {"NVIDIA H100 80GB HBM3", "99999999999999999999.0", ""},
+      {"NVIDIA H100 80GB HBM3", "9.x", ""},
+      {"", "8.9.0", ""},
+  };
+  for (const SliceCase& each : cases) {
+    const api::NodeOffer offer{.published = {{"gpu.nvidia.com", each.product, each.capability, 8}}};
+    const std::string difference = SliceDifference(offer, facts);
+    EXPECT_THAT(difference, HasSubstr(each.difference)) << each.product << each.capability;
+    EXPECT_EQ(difference.empty(), std::string(each.difference).empty()) << difference;
+  }
+}
+
+TEST(SliceDifference, EachPublishedKindMustExist) {
+  const NodeFacts mixed{.gpu_type = "nvidia/a10+l4/sm_86+sm_89",
+                        .gpu_kinds = {"nvidia/a10/sm_86", "nvidia/l4/sm_89"}};
+  const api::PublishedDevices l4{"gpu.nvidia.com", "NVIDIA L4", "8.9.0", 1};
+  const api::PublishedDevices t4{"gpu.nvidia.com", "Tesla T4", "7.5.0", 1};
+  EXPECT_EQ(SliceDifference({.published = {l4}}, mixed), "") << "the A10 need not be published";
+  EXPECT_THAT(SliceDifference({.published = {l4, t4}}, mixed), HasSubstr("Tesla T4"));
+  api::PublishedDevices other = t4;
+  other.driver = "gpu.example.com";
+  EXPECT_EQ(SliceDifference({.published = {other}}, mixed), "");
+}
+
+TEST(SliceDifference, ProfilesAreNotCompared) {
+  const NodeFacts mig{.gpu_type = "nvidia/a100-sxm4-40gb/sm_80/mig-1g.5gb",
+                      .gpu_kinds = {"nvidia/a100-sxm4-40gb/sm_80/mig-1g.5gb"}};
+  EXPECT_EQ(SliceDifference(
+                {.published = {{"gpu.nvidia.com", "NVIDIA A100-SXM4-40GB", "8.0.0", 7}}}, mig),
+            "");
+}
+
+TEST(SliceDifference, NodeWithoutAnNvidiaDriverIsNotCompared) {
+  EXPECT_EQ(SliceDifference({.published = {{"gpu.nvidia.com", "NVIDIA L4", "8.9.0", 1}}}, {}), "");
 }
 
 TEST(LabelDifference, MixedNodeIsNotCompared) {

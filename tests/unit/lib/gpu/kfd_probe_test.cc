@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "fmt/format.h"
 #include "lib/gpu/probe.h"
@@ -105,6 +107,39 @@ TEST_F(KfdProbeTest, GpuOfAnotherContainerIsHidden) {
   ASSERT_TRUE(devices.ok()) << devices.status();
   EXPECT_TRUE(devices->devices.empty());
   EXPECT_EQ(devices->hidden, 1);
+}
+
+TEST_F(KfdProbeTest, MemoryIsThatOfTheHeapsOnTheDevice) {
+  AddGpu(0, 0x74a1, 304, 90'402, uint64_t{64} << 30U);
+  Write(0, "mem_banks/1/properties", fmt::format("heap_type 2\nsize_in_bytes {}\n", 32LL << 30U));
+  Write(0, "mem_banks/2/properties", fmt::format("heap_type 3\nsize_in_bytes {}\n", 16LL << 30U));
+  const auto devices = Ask();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_EQ(devices->devices.at(0).memory_bytes, uint64_t{96} << 30U);
+}
+
+TEST_F(KfdProbeTest, JoinedProbesReportTheDevicesOfAll) {
+  AddGpu(0, 0x74a1, 304, 90'402, 206'141'652'992);
+  temp_.Write("sys/module/amdgpu/version", "6.8.5\n");
+  const TempDir other;
+  const std::string nodes = "sys/class/kfd/kfd/topology/nodes/";
+  std::filesystem::create_directories(other / (nodes + "0"));
+  std::filesystem::create_symlink("/proc/sys/vm/compact_memory", other / (nodes + "0/properties"));
+  const auto run = [&] {
+    std::vector<std::unique_ptr<Probe>> probes;
+    probes.push_back(MakeEmptyProbe());
+    probes.push_back(MakeKfdProbe(temp_.path()));
+    probes.push_back(MakeKfdProbe(other.path()));
+    return JoinProbes(std::move(probes))->Run();
+  };
+  const auto devices = run();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_EQ(devices->devices.size(), 1U);
+  EXPECT_EQ(devices->hidden, 1);
+  EXPECT_EQ(devices->source, "kfd");
+  EXPECT_EQ(devices->driver_version, "6.8.5");
+  other.Write(nodes + "1/properties", "simd_count 4\n");
+  EXPECT_TRUE(absl::IsUnavailable(run().status())) << "the error of one is that of all";
 }
 
 }  // namespace

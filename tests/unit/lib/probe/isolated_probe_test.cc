@@ -56,6 +56,21 @@ TEST(IsolatedProbe, ReturnsTheFactsOfTheChild) {
   }
 }
 
+TEST(IsolatedProbe, AnswerOfTheChildIsBounded) {
+  IsolatedProbe probe(
+      [] {
+        NodeFacts facts = Facts();
+        facts.driver_version = std::string(300U << 10U, 'v');
+        return facts;
+      },
+      seconds(60));
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status status = probe.Run().status();
+    EXPECT_TRUE(absl::IsInternal(status)) << status.code();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("exceeds 262144 bytes"));
+  }
+}
+
 TEST(IsolatedProbe, ReturnsTheErrorOfTheChild) {
   IsolatedProbe probe(
       []() -> absl::StatusOr<NodeFacts> {

@@ -97,6 +97,19 @@ TEST_F(NodeProbe, DifferentDevicesAreMixedKinds) {
   EXPECT_FALSE(HasMixedKinds(*ProbeNode({.proc_root = temp_.path(), .facts_file = {}}, same)));
 }
 
+TEST_F(NodeProbe, MemoryIsThatOfOneDeviceIfAllHaveTheSame) {
+  const auto memory = [&](uint64_t first, uint64_t second) {
+    ScriptedProbe probe(gpu::Devices{.devices = {{.name = "NVIDIA L4", .memory_bytes = first},
+                                                 {.name = "NVIDIA L4", .memory_bytes = second}},
+                                     .source = "nvml"});
+    return ProbeNode({.proc_root = temp_.path(), .facts_file = {}}, probe)->gpu_memory_bytes;
+  };
+  EXPECT_EQ(memory(10'000, 10'000), 10'000U);
+  EXPECT_EQ(memory(10'000, 9'900), 9'900U) << "drivers reserve a little of some devices";
+  EXPECT_EQ(memory(10'000, 9'899), 0U);
+  EXPECT_EQ(memory(0, 0), 0U);
+}
+
 // The driver's libraries or device files are missing in the agent's container.
 TEST_F(NodeProbe, GpuThatOnlyTheKernelListsIsAnErrorForANode) {
   ScriptedProbe none(gpu::Devices{.devices = {}, .driver_version = {}, .source = "none"});

@@ -87,7 +87,9 @@ TEST(Values, NamesFollowKubernetesRules) {
   ExpectRefused(subdomain, name, {"", "Node A", std::string(254, 'a')});
   EXPECT_TRUE(subdomain({"node-1.example"}).ok());
   EXPECT_EQ(name, "node-1.example");
-  EXPECT_THAT(std::string(subdomain({"A"}).message()), HasSubstr("is not a valid name of a node"));
+  EXPECT_THAT(std::string(subdomain({"A"}).message()),
+              HasSubstr("\"A\" is not a valid name of a node: expected a-z, 0-9, - and ., as in"));
+  EXPECT_THAT(std::string(label({"a.b"}).message()), HasSubstr("expected a-z, 0-9 and -, as in"));
 }
 
 absl::StatusOr<size_t> ParseLength(std::string_view text) {

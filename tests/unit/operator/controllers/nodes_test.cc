@@ -72,7 +72,7 @@ TEST_F(NodesTest, NodeCacheFollowsTheGpusOfItsNode) {
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   const auto decoded = api::DecodeNodeCache(*CacheOf("a"));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  EXPECT_EQ(decoded->spec.node, plan::OfferOf(*cluster.node_views.Get({.name = "a"})));
+  EXPECT_EQ(decoded->spec.node, plan::OfferOf(*cluster.node_views.Get({.name = "a"}), {}));
   EXPECT_EQ(decoded->spec.node.devices.at(0).count, 8);
   EXPECT_EQ(decoded->node_uid, "uid-a");
   // The device plugin is removed.
@@ -81,6 +81,45 @@ TEST_F(NodesTest, NodeCacheFollowsTheGpusOfItsNode) {
     const auto cached = cluster.node_cache_views.Get("a");
     return cluster.node_views.Get({.name = "a"})->allocatable.count("nvidia.com/gpu") == 0 &&
            cached != nullptr && !cached->spec.node.devices.empty();
+  }));
+  ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
+  EXPECT_EQ(api::DecodeNodeCache(*CacheOf("a"))->spec.node, api::NodeOffer{});
+}
+
+codec::Json SliceObject(const std::string& name, const std::string& node, const std::string& driver,
+                        int devices) {
+  codec::Json slice = {
+      {"apiVersion", "resource.k8s.io/v1"},
+      {"kind", "ResourceSlice"},
+      {"metadata", {{"name", name}, {"uid", "uid-" + name}}},
+      {"spec",
+       {{"driver", driver}, {"nodeName", node}, {"pool", {{"name", node}, {"generation", 1}}}}}};
+  for (int i = 0; i < devices; ++i) {
+    slice["spec"]["devices"].push_back({{"name", "gpu-" + std::to_string(i)},
+                                        {"attributes",
+                                         {{"productName", {{"string", "NVIDIA H200"}}},
+                                          {"cudaComputeCapability", {{"version", "9.0.0"}}},
+                                          {"uuid", {{"string", "GPU-" + std::to_string(i)}}}}}});
+  }
+  return slice;
+}
+
+TEST_F(NodesTest, NodeCacheFollowsTheResourceSlicesOfItsNode) {
+  server.Put(kube::kNodes, NodeObject("a", "uid-a"));
+  server.Put(kube::kNodeCaches, NodeCacheObject("a", "uid-a"));
+  server.Put(kube::kResourceSlices, SliceObject("a-gpu", "a", "gpu.nvidia.com", 8));
+  server.Put(kube::kResourceSlices, SliceObject("a-cd", "a", "compute-domain.nvidia.com", 2));
+  server.Put(kube::kResourceSlices, SliceObject("b-gpu", "b", "gpu.nvidia.com", 4));
+  StartCache();
+  ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
+  EXPECT_EQ(api::DecodeNodeCache(*CacheOf("a"))->spec.node.published,
+            (std::vector<api::PublishedDevices>{{"gpu.nvidia.com", "NVIDIA H200", "9.0.0", 8}}));
+  EXPECT_EQ(cluster.resource_slices.store().size(), 2U) << "other drivers are not watched";
+  server.Remove(kube::kResourceSlices, {.name = "a-gpu"});
+  ASSERT_TRUE(Eventually([&] {
+    const auto cached = cluster.node_cache_views.Get("a");
+    return cluster.resource_slices.store().size() == 1 && cached != nullptr &&
+           !cached->spec.node.published.empty();
   }));
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   EXPECT_EQ(api::DecodeNodeCache(*CacheOf("a"))->spec.node, api::NodeOffer{});

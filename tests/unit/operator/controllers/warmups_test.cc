@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lib/fingerprint/key.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
 
@@ -126,6 +127,43 @@ TEST_F(WarmupsTest, DryRunPrecedesInjection) {
   EXPECT_EQ(outcome->requeue_after, Duration(0)) << "a new result is planned on at once";
   EXPECT_EQ(dry_runs.Last("uid-llama").injected, plan::DryRunResult::kAllowed);
   EXPECT_EQ(Metric("cachewarm_admission_dry_runs_total{result=\"allowed\"}"), 1);
+}
+
+TEST_F(WarmupsTest, SuspendedBundleIsCountedUntilReplaced) {
+  const std::string cpu_class = "x86-64-v4/amd-25-17/5c0d9f21";
+  const auto bundle = [&](const std::string& image, char digest) {
+    const std::string key = *fingerprint::KeyOf({.gpu_type = "cpu",
+                                                 .cpu_class = cpu_class,
+                                                 .image = image,
+                                                 .devices = 0,
+                                                 .container = "server"});
+    return codec::Json{{"key", key},
+                       {"gpuType", "cpu"},
+                       {"cpuClass", cpu_class},
+                       {"image", image},
+                       {"digest", "sha256:" + std::string(64, digest)},
+                       {"native", true}};
+  };
+  codec::Json warmup = WarmupObject("llama");
+  warmup["status"]["suspendedBundles"] = {bundle("registry/llama:0", 'a'),
+                                          bundle("registry/llama:1", 'b')};
+  server.Put(kube::kCacheWarmups, warmup);
+  server.Put(kube::kDeployments, DeploymentObject("llama"));
+  server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+  codec::Json cache = NodeCacheObject("n1", "uid-n1");
+  cache["status"]["node"] = {{"gpuType", "cpu"}, {"cpuClass", cpu_class}};
+  server.Put(kube::kNodeCaches, cache);
+  StartCache();
+  const std::string series = "cachewarm_suspended_bundles{namespace=\"default\",warmup=\"llama\"}";
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_EQ(Metric(series), 1) << "no pod uses the image of the first one any more";
+  server.Edit(kube::kCacheWarmups, {"default", "llama"}, [&](codec::Json& edited) {
+    edited["status"]["bundles"] = codec::Json::array({bundle("registry/llama:1", 'c')});
+  });
+  ASSERT_TRUE(Seen());
+  clock.Advance(std::chrono::seconds(5));
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_EQ(Metric(series), 0);
 }
 
 TEST_F(WarmupsTest, StaleStoreDelaysPlanning) {

@@ -216,6 +216,37 @@ TEST(ProjectNamespace, KeepsLabels) {
   EXPECT_EQ(ns, FromYaml("{metadata: {name: a, labels: {x: y}}}"));
 }
 
+TEST(ProjectResourceSlice, KeepsTheComparedAttributes) {
+  Json slice = FromYaml(R"(
+metadata: {name: s, managedFields: [1]}
+spec:
+  driver: gpu.nvidia.com
+  nodeName: a
+  pool: {name: a, generation: 2, resourceSliceCount: 1}
+  sharedCounters: [x]
+  devices:
+  - name: gpu-0
+    attributes:
+      productName: {string: L4}
+      cudaComputeCapability: {version: 8.9.0}
+      uuid: {string: u}
+    capacity: {memory: {value: 1Gi}}
+  - name: broken
+    attributes: 7
+)");
+  ProjectResourceSlice(slice);
+  EXPECT_EQ(slice, FromYaml(R"(
+metadata: {name: s}
+spec:
+  driver: gpu.nvidia.com
+  nodeName: a
+  pool: {name: a, generation: 2}
+  devices:
+  - attributes: {productName: {string: L4}, cudaComputeCapability: {version: 8.9.0}}
+  - attributes: 7
+)"));
+}
+
 TEST(ProjectOwn, DropsOnlyBookkeeping) {
   Json warmup = FromYaml(R"(
 metadata:

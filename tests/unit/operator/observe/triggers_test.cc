@@ -92,6 +92,23 @@ TEST_F(TriggersTest, PodQueuesWarmupWithItsLabels) {
             Keys{"default/llama"});
 }
 
+TEST_F(TriggersTest, ResourceSliceQueuesItsNode) {
+  Settle();
+  const auto put = [&](const char* driver) {
+    codec::Json slice = FromYaml(R"(
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {uid: uid-s}
+spec: {nodeName: a, pool: {name: a, generation: 1}, devices: []}
+)");
+    slice["metadata"]["name"] = driver;
+    slice["spec"]["driver"] = driver;
+    server.Put(kube::kResourceSlices, slice);
+  };
+  EXPECT_EQ(After(nodes, [&] { put("gpu.nvidia.com"); }), Keys{"a"});
+  EXPECT_EQ(Drain(warmups), Keys{});
+}
+
 TEST_F(TriggersTest, InjectedPodQueuesDeletedWarmup) {
   Settle();
   codec::Json pod = HeldPodObject("a", "gone");

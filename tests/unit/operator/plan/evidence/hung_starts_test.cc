@@ -4,6 +4,7 @@
 
 #include "lib/api/names.h"
 #include "tests/fakes/snapshot_builder.h"
+#include "tests/unit/operator/plan/evidence/hung_starts_fixture.h"
 
 namespace cachewarm::plan {
 namespace {
@@ -18,82 +19,6 @@ using fakes::ReasonOf;
 using fakes::SnapshotBuilder;
 using testing::HasSubstr;
 
-constexpr int kCold = 20;
-constexpr int kLimit = 320;  // kCold and the default of hangSeconds
-
-// Bundle "a" was published at 50 by a pod that needed kCold seconds, and is active on both nodes.
-class HungStarts : public testing::Test {
- protected:
-  HungStarts() {
-    builder.Node({.name = "n1"}).Node({.name = "n2"}).Accepted();
-    builder.Bundle({.node = "n1", .published = 50, .active = {"n1", "n2"}});
-    key = builder.Key("n1");
-    SetCold(kCold);
-    builder.status().builders = {{.key = key,
-                                  .gpu_type = "cpu",
-                                  .cpu_class = fakes::kAvx512,
-                                  .image = "server:1",
-                                  .revision = "r1",
-                                  .pod_uid = "uid-builder",
-                                  .pod_name = "builder",
-                                  .node = "n1",
-                                  .state = BuilderState::kCaptured,
-                                  .elected_time = At(10),
-                                  .finished_time = At(40)}};
-    PlanAt(100);
-  }
-
-  void SetCold(double seconds) {
-    builder.status().starts.recent = {{.pod_uid = "uid-builder",
-                                       .key = key,
-                                       .gpu_type = "cpu",
-                                       .result = StartResult::kBuilder,
-                                       .start_seconds = seconds}};
-  }
-
-  // Plans and applies status and node entries.
-  Plan PlanAt(int now) {
-    builder.Now(now).DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
-    Plan plan = builder.Decide();
-    builder.status() = plan.status;
-    for (const NodeEntries& wants : plan.nodes) {
-      builder.cache(wants.node).spec = wants.spec;
-    }
-    return plan;
-  }
-
-  void Start(const std::string& name, const std::string& node, int started) {
-    builder.Pod({.name = name, .node = node, .created = started - 5, .started = started});
-  }
-
-  // The agents have replaced the trees of the suspended bundle.
-  void ReplaceTrees() {
-    builder.reported("n1").bundles.clear();
-    builder.reported("n2").bundles.clear();
-  }
-
-  void SuspendFirst() {
-    Start("p", "n1", 110);
-    Start("q", "n2", 110);
-    PlanAt(110 + kLimit);
-    ASSERT_EQ(builder.status().suspended_bundles.size(), 1U);
-    ReplaceTrees();
-  }
-
-  // Number of hung starts of the only bundle.
-  size_t hung() {
-    EXPECT_EQ(status().bundles.size(), 1U);
-    return status().bundles.at(0).hung_starts.size();
-  }
-  const api::WarmupStatus& status() { return builder.status(); }
-  const api::WantedWarmup& entry(const std::string& node) {
-    return builder.cache(node).spec.warmups.at(0);
-  }
-
-  SnapshotBuilder builder;
-  std::string key;
-};
-
 TEST_F(HungStarts, SecondHungStartSuspendsTheBundle) {
   Start("p", "n1", 110);
   Start("q", "n2", 120);
@@ -101,6 +26,7 @@ TEST_F(HungStarts, SecondHungStartSuspendsTheBundle) {
   EXPECT_EQ(hung(), 1U);
   EXPECT_TRUE(HasEvent(first, "StartHung"));
   EXPECT_EQ(ReasonOf(first, "Degraded"), "Healthy");
+  EXPECT_EQ(first.bundles_suspended, 0);
   EXPECT_EQ(entry("n1").bundles.size(), 1U);
 
   const Plan second = PlanAt(120 + kLimit);
@@ -111,6 +37,7 @@ TEST_F(HungStarts, SecondHungStartSuspendsTheBundle) {
   EXPECT_EQ(suspended.key, key);
   EXPECT_EQ(suspended.suspended_time, At(120 + kLimit));
   EXPECT_EQ(suspended.hung_starts.size(), 2U);
+  EXPECT_EQ(second.bundles_suspended, 1);
   EXPECT_EQ(ReasonOf(second, "Degraded"), "BundleSuspended");
   EXPECT_EQ(ReasonOf(second, "Warm"), "BundleSuspended");
   EXPECT_TRUE(second.status.injection.has_value()) << "only the bundle is suspended";
@@ -426,6 +353,38 @@ TEST_F(HungStarts, PodOfANodeThatStillHasTheBundleDoesNotBuild) {
   Start("next", "n1", 710);
   PlanAt(720);
   EXPECT_EQ(status().builders[0].pod_uid, "uid-builder");
+}
+
+TEST_F(HungStarts, PodOfAnotherCpuClassWithThePortableBundleDoesNotBuild) {
+  builder.Node({.name = "n3", .cpu_class = fakes::kAvx2});
+  builder.status().bundles[0].native = false;
+  builder.reported("n3").bundles = builder.reported("n1").bundles;
+  PlanAt(105);
+  SuspendFirst();
+  ASSERT_FALSE(builder.reported("n3").bundles.empty()) << "its agent has not replaced the tree";
+  Start("next", "n3", 710);
+  PlanAt(720);
+  for (const api::BuilderStatus& each : status().builders) {
+    EXPECT_NE(each.pod_uid, "uid-next");
+  }
+  builder.reported("n3").bundles.clear();
+  Start("later", "n3", 730);
+  PlanAt(740);
+  EXPECT_EQ(status().builders.back().pod_uid, "uid-later");
+}
+
+TEST_F(HungStarts, OldestSuspendedBundleIsForgottenAtTheLimit) {
+  for (size_t i = 0; i < api::kSuspendedBundlesMax; ++i) {
+    builder.status().suspended_bundles.push_back({.key = std::string(64, 'e'),
+                                                  .digest = DigestNamed("old" + std::to_string(i)),
+                                                  .suspended_time = At(1)});
+  }
+  Start("p", "n1", 110);
+  Start("q", "n2", 110);
+  PlanAt(110 + kLimit);
+  ASSERT_EQ(status().suspended_bundles.size(), api::kSuspendedBundlesMax);
+  EXPECT_EQ(status().suspended_bundles.front().digest, DigestNamed("old1"));
+  EXPECT_EQ(status().suspended_bundles.back().digest, DigestNamed("a"));
 }
 
 // Sets the answer of the builder's agent.
