@@ -24,7 +24,7 @@ struct Selection {
   std::map<std::string, std::string> engines;
   caches::StoredCompileTime compile_time;
   // "path: reason" of each truncated file. `files` contains neither these files nor the files that
-  // must travel together with them (Placement::unit).
+  // must travel together with them (Placement::unit, Placement::autotune_set).
   std::vector<std::string> truncated;
 };
 
@@ -35,8 +35,9 @@ struct SelectionInput {
   int threads = bundle::DefaultThreads();
 };
 
-// Reads every file of `files` and drops the truncated ones, together with all files of the same
-// unit (Placement::unit). Returns ABORTED if a file was removed or changed since it was listed.
+// Reads every file of `files` and drops the truncated ones and empty autotune results, together
+// with all files of the same unit (Placement::unit) or set (Placement::autotune_set). Returns
+// ABORTED if a file was removed or changed since it was listed.
 absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const SelectionInput& input);
 
 }  // namespace cachewarm::capture

@@ -16,6 +16,10 @@ namespace cachewarm::plan {
 std::vector<const PodView*> RanksLeft(const PlanContext& context,
                                       const api::BuilderStatus& builder);
 
+// True if the builder's group has another pod, also one with another key or one that has succeeded.
+// Such pods may tune together, so none of them may get a part of the autotune results.
+bool IsGrouped(const PlanContext& context, const api::BuilderStatus& builder);
+
 // Returns when the first start of `pod` (the builder or one of its ranks) ended; zero while it is
 // in progress. Until the builder is captured, the first starts of all its ranks must have ended,
 // too, and the result is the latest end. The reason: often only the leader of a group has a
