@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/caches/cache_table.h"
+#include "lib/capture/restore_rules.h"
 #include "lib/fs/tree.h"
 
 namespace cachewarm::cli {
@@ -71,6 +72,10 @@ absl::Status Fill(const Destination& destination, const bundle::RepositoryRef& p
                          return mode_t{
                              caches::CacheTable::AllPresets().Classify(entry.path).mode()};
                        },
+                   .wanted = capture::WantedAmong(
+                       found.config.entries,
+                       capture::FindUnwanted(found.config.entries, caches::CacheTable::AllPresets(),
+                                             {})),
                    .check_contents = false},
        .on_progress = [&](int64_t done, int64_t total) { progress.Show(done, total); }},
       stop));

@@ -17,7 +17,8 @@ struct NewTree {
 };
 // Unpacks a bundle into a directory: extracts next to it, verifies, syncs and renames. After an
 // error or a crash the directory is unchanged. File modes are those of lib/caches, so that engines
-// can use the files. Errors: ALREADY_EXISTS if the directory is not empty.
+// can use the files. Locks in the bundle are not unpacked. Errors: ALREADY_EXISTS if the directory
+// is not empty.
 absl::Status MakeTree(const bundle::RepositoryRef& place, const bundle::Bundle& found,
                       const NewTree& tree, Progress& progress, std::stop_token stop);
 

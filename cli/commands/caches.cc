@@ -25,10 +25,13 @@ codec::Json ToJson(const KindDescription& kind) {
           {"engine", kind.engine},
           {"proof", kind.proof},
           {"absolutePaths", kind.absolute_paths},
+          {"rewritten", kind.rewritten},
           {"hit", kind.hit},
           {"miss", kind.miss},
+          {"autotune", kind.autotune},
           {"links", kind.links},
           {"captured", kind.captured},
+          {"staleLocks", kind.batons},
           {"skipped", kind.skipped},
           {"versions", kind.versions}};
 }
@@ -57,10 +60,13 @@ void PrintKind(const KindDescription& kind, Console& console) {
   line("selected", kind.opt_in.empty() ? "by default" : "only by name: " + kind.opt_in);
   line("proof", kind.proof);
   line("absolute paths", kind.absolute_paths);
+  lines("rewritten", kind.rewritten);
   line("hit reads", kind.hit);
   line("miss writes", kind.miss);
+  lines("autotune", kind.autotune);
   line("may be linked", kind.links);
   lines("captured", kind.captured);
+  lines("stale locks", kind.batons);
   lines("skipped", kind.skipped);
   lines("engine version", kind.versions);
 }

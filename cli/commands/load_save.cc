@@ -186,7 +186,10 @@ Result LoadInto(const Transfer& transfer, const Clock& clock, const std::stop_to
   StoreSnapshot(transfer.tree, KeepOlder(ReadStoredSnapshot(transfer.tree), SnapshotOf(transfer)))
       .IgnoreError();
   return fetched.files == 0
-             ? Skipped("the directory already has every file of the bundle")
+             ? Skipped(fetched.rivals == 0
+                           ? "the directory already has every file of the bundle"
+                           : "the directory has autotune results of its own and every other file "
+                             "of the bundle")
              : Success(fetched.files, fetched.bytes, fmt::format("loaded {} files", fetched.files));
 }
 

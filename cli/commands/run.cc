@@ -16,6 +16,7 @@
 #include "cli/run/interpreter.h"
 #include "cli/run/options.h"
 #include "cli/run/publish.h"
+#include "cli/run/stale_locks.h"
 #include "cli/run/time_limit.h"
 #include "fmt/format.h"
 #include "lib/base/status.h"
@@ -123,11 +124,25 @@ class CommandRun {
                                                              .dir = std::move(opened->dir),
                                                              .path = std::move(opened->path),
                                                              .table = std::move(table)});
+    RemoveStaleLocks();
     Fetch();
     before_ = TakeSnapshot(context_->dir, context_->table);
     Warn(MakeDirectories(*context_), "leaving the creation of cache directories to the command",
          console_);
     return absl::OkStatus();
+  }
+
+  void RemoveStaleLocks() {
+    auto use = BeginUse(context_->dir, console_.clock);
+    Warn(use.status(), "leaving the locks of killed commands in the cache directory", console_);
+    if (use.ok()) {
+      use_ = std::move(use->lock);
+      for (const std::string& path : use->removed) {
+        console_.err << fmt::format(
+            "cachewarm run: removed {}/{}, the lock of a command that was killed\n", context_->path,
+            path);
+      }
+    }
   }
 
   void Fetch() {
@@ -267,6 +282,7 @@ class CommandRun {
   std::stop_source end_;   // ends the publication after the command
   std::atomic<int> early_signal_ = 0;
   std::shared_ptr<const RunContext> context_;  // null: the command runs without the cache
+  fs::Fd use_;                                 // holds the cache directory until the end
   TreeSnapshot before_;                        // the files before the command started
   TreeSnapshot published_;                     // the files as of the last publication
   Digest damaged_;                             // the bundle that could not be unpacked or used
@@ -299,8 +315,9 @@ Verb RunVerb() {
           "is used instead.\n\n"
           "With --key only bundles signed by that key are used; --sign-key signs the bundles that\n"
           "are published. With --key alone nothing is published.\n\n"
-          "Some engines store absolute paths in their caches: use the same --dir on every "
-          "machine.\n\n"
+          "Absolute paths in files of Triton and vLLM are rewritten for --dir. Other engines have\n"
+          "them in their keys: use the same --dir on every machine. Locks of a command that was\n"
+          "killed are removed if no other \"cachewarm run\" uses --dir.\n\n"
           "  cachewarm run --store /srv/bundles --name llama \\\n"
           "      --ready-url http://127.0.0.1:8000/health -- vllm serve llama\n",
       .options = SourceOptionList(),

@@ -20,6 +20,10 @@ namespace {
 
 constexpr int64_t kFileBytesMax = 8LL << 30;
 
+bool IsAutotuneResult(const ImportedFile& file) {
+  return !caches::CacheTable::AllPresets().Classify(file.path).autotune_set.empty();
+}
+
 absl::StatusOr<bool> HasBytes(const fs::Dir& dir, const ImportedFile& file) {
   const auto found = dir.Stat(file.path);
   if (absl::IsNotFound(found.status())) {
@@ -34,6 +38,20 @@ absl::StatusOr<bool> HasBytes(const fs::Dir& dir, const ImportedFile& file) {
   }
   CW_ASSIGN_OR_RETURN(const std::string bytes, fs::ReadFile(dir, file.path, file.bytes));
   return bytes == file.entry->content;
+}
+
+// True if the tree has an autotune result that differs from that of the artifact. Then no result of
+// the artifact is written (docs/design/0028-autotune-results-of-one-generation.md).
+bool HasOtherResults(const ImportJob& job) {
+  for (const ImportedFile& file : job.files) {
+    if (file.entry != nullptr && IsAutotuneResult(file)) {
+      const auto bytes = fs::ReadFile(job.tree, file.path, kFileBytesMax);
+      if (!absl::IsNotFound(bytes.status()) && (!bytes.ok() || *bytes != file.entry->content)) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 absl::Status WriteOne(const ImportJob& job, const ImportedFile& file) {
@@ -77,6 +95,7 @@ absl::StatusOr<ImportCounts> WriteImport(const ImportJob& job, const std::stop_t
   for (const ImportedFile& file : job.files) {
     total += file.bytes;
   }
+  const bool keeps_results = HasOtherResults(job);
   ImportCounts counts;
   int64_t done = 0;
   for (const ImportedFile& file : job.files) {
@@ -84,7 +103,7 @@ absl::StatusOr<ImportCounts> WriteImport(const ImportJob& job, const std::stop_t
       return absl::CancelledError("the import was stopped");
     }
     CW_ASSIGN_OR_RETURN(const bool present, HasBytes(job.tree, file));
-    if (present) {
+    if (present || (keeps_results && IsAutotuneResult(file))) {
       ++counts.present;
     } else {
       CW_RETURN_IF_ERROR(WriteOne(job, file));

@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<ImportedFile>> PlanImport(std::span<const megacache::
 struct ImportCounts {
   int64_t files = 0;  // written
   int64_t bytes = 0;
-  int64_t present = 0;  // already in the directory
+  int64_t present = 0;  // already in the directory, or autotune results that stay out
 };
 
 struct ImportJob {
@@ -44,7 +44,8 @@ struct ImportJob {
   std::function<void(int64_t done_bytes, int64_t total_bytes)> on_progress;
 };
 
-// Writes the files that the cache directory lacks, each with one rename, and makes them durable.
+// Writes the files that the cache directory lacks, each with one rename, and makes them durable. If
+// the directory has an autotune result that differs from that of the artifact, it keeps its own.
 // CANCELLED soon after `stop`. After an error a part of the files is there; each is complete.
 absl::StatusOr<ImportCounts> WriteImport(const ImportJob& job, const std::stop_token& stop);
 

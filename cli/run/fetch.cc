@@ -5,12 +5,16 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/run/directory.h"
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/bundle/unpacker.h"
 #include "lib/caches/cache_table.h"
+#include "lib/caches/relocate.h"
+#include "lib/capture/restore_rules.h"
+#include "lib/fs/file.h"
 #include "lib/fs/lock.h"
 #include "lib/fs/tree.h"
 
@@ -24,7 +28,9 @@ constexpr int64_t kBlockBytes = 4096;
 
 // The files of a bundle that a directory lacks.
 struct Missing {
-  bundle::PresentEntries present;
+  bundle::PresentEntries present;  // also the files that stay out
+  std::vector<bool> unwanted;      // the files that stay out; empty: none
+  int64_t rivals = 0;  // autotune results that stay out: the directory has those of another tuning
   int64_t files = 0;
   int64_t bytes = 0;
   int64_t disk_bytes = 0;
@@ -32,7 +38,12 @@ struct Missing {
 
 absl::StatusOr<Missing> FindMissing(const bundle::Bundle& found, const fs::Dir& dir) {
   Missing missing;
-  for (const bundle::Entry& entry : found.config.entries) {
+  const std::vector<bundle::Entry>& entries = found.config.entries;
+  const caches::CacheTable& table = caches::CacheTable::AllPresets();
+  missing.unwanted =
+      capture::FindUnwanted(entries, table, capture::ReadAutotuneResults(dir, entries, table));
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const bundle::Entry& entry = entries[i];
     if (entry.path.starts_with(fmt::format("{}/", kOwnFiles))) {
       return absl::InvalidArgumentError(fmt::format(
           "bundle {} has the file {}, whose directory is reserved for cachewarm; publish another "
@@ -40,8 +51,10 @@ absl::StatusOr<Missing> FindMissing(const bundle::Bundle& found, const fs::Dir& 
           found.digest.Short(), entry.path));
     }
     CW_ASSIGN_OR_RETURN(const bool exists, dir.Exists(entry.path));
-    missing.present.push_back(exists);
-    if (!exists) {
+    const bool is_unwanted = !missing.unwanted.empty() && missing.unwanted[i];
+    missing.present.push_back(exists || is_unwanted);
+    missing.rivals += is_unwanted && table.Classify(entry.path).carried() ? 1 : 0;
+    if (!exists && !is_unwanted) {
       ++missing.files;
       missing.bytes += entry.bytes;
       missing.disk_bytes += (entry.bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
@@ -84,9 +97,34 @@ absl::Status Download(const FetchJob& job, const bundle::Bundle& found, Missing&
                                       .mode_of = mode_of,
                                       .directory_mode = kCacheDirectoryMode,
                                       .present = std::move(missing.present),
+                                      .wanted = capture::WantedAmong(found.config.entries,
+                                                                     std::move(missing.unwanted)),
                                       .check_contents = false},
                           .on_progress = job.on_progress},
                          std::move(stop));
+}
+
+// Rewrites the downloaded files that name others by absolute paths, because the bundle may have
+// been published from another directory. A file that cannot be rewritten stays as it is: the engine
+// then compiles again.
+absl::Status RelocateDownloaded(const fs::Dir& dir, const bundle::Bundle& found,
+                                const bundle::PresentEntries& present) {
+  const caches::CacheTable& table = caches::CacheTable::AllPresets();
+  for (size_t i = 0; i < found.config.entries.size(); ++i) {
+    const bundle::Entry& entry = found.config.entries[i];
+    const caches::Placement placement = table.Classify(entry.path);
+    if (present[i] || !placement.own_paths || entry.bytes > caches::kOwnPathsBytesMax) {
+      continue;
+    }
+    const std::string staged = fmt::format("{}/{}", kStaging, entry.path);
+    CW_ASSIGN_OR_RETURN(const std::string text, fs::ReadFile(dir, staged, entry.bytes));
+    const std::string target = fmt::format("{}/{}", dir.name(), entry.path);
+    if (const auto relocated =
+            caches::Relocate(text, placement, entry.path, target.substr(0, target.rfind('/')))) {
+      CW_RETURN_IF_ERROR(fs::WriteFileAtomic(dir, staged, *relocated, mode_t{placement.mode()}));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Moves the files from the staging directory to their places in `dir`. Moves a directory that does
@@ -109,7 +147,9 @@ absl::Status MoveIntoPlace(const fs::Dir& dir) {
 
 absl::Status Add(const FetchJob& job, const bundle::Bundle& found, Missing& missing,
                  const std::stop_token& stop) {
+  const bundle::PresentEntries present = missing.present;
   CW_RETURN_IF_ERROR(Download(job, found, missing, stop));
+  CW_RETURN_IF_ERROR(RelocateDownloaded(job.dir, found, present));
   // After a stop the caller may have started the command already, so do not add files any more.
   return stop.stop_requested() ? absl::CancelledError("the fetch was stopped")
                                : MoveIntoPlace(job.dir);
@@ -151,6 +191,7 @@ FetchReport FetchMissing(const FetchJob& job, std::stop_token stop) {
   if (missing.ok()) {
     report.files = missing->files;
     report.bytes = missing->bytes;
+    report.rivals = missing->rivals;
   }
   return report;
 }

@@ -17,6 +17,7 @@
 #include "lib/bundle/store/open.h"
 #include "lib/capture/bundle_parts.h"
 #include "lib/capture/left_behind.h"
+#include "lib/capture/restore_rules.h"
 #include "lib/fs/lock.h"
 
 namespace cachewarm::cli {
@@ -33,6 +34,26 @@ constexpr Duration kLeaseWait{60'000};
 // Returns true if the error means that the store's bundle is of no use and may be replaced.
 bool IsReplaceable(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsInvalidArgument(status);
+}
+
+// Removes the autotune results of `sets` from the collection.
+void LeaveOut(const std::set<std::string, std::less<>>& sets, Collection& collection) {
+  const caches::CacheTable& table = caches::CacheTable::AllPresets();
+  std::erase_if(collection.selection.files, [&](const capture::TreeFile& file) {
+    return sets.contains(file.placement.autotune_set);
+  });
+  std::erase_if(collection.files, [&](const bundle::PackFile& file) {
+    return sets.contains(table.Classify(file.path).autotune_set);
+  });
+}
+
+// Returns the files of the bundle that are no autotune results.
+bundle::Config WithoutAutotuneResults(const bundle::Config& bundle) {
+  bundle::Config config{.entries = bundle.entries};
+  std::erase_if(config.entries, [](const bundle::Entry& entry) {
+    return !caches::CacheTable::AllPresets().Classify(entry.path).autotune_set.empty();
+  });
+  return config;
 }
 
 std::set<std::string> PathsOf(const bundle::Config& bundle) {
@@ -58,6 +79,10 @@ class Publisher {
       }
       CW_RETURN_IF_ERROR(TakeLease());
       CW_ASSIGN_OR_RETURN(const std::optional<bundle::Bundle> previous, ReadPrevious());
+      if (previous.has_value()) {
+        LeaveOut(capture::SetsToLeaveOut(previous->config, collection.selection.files, job_.dir),
+                 collection);
+      }
       if (previous.has_value() && Covers(previous->config, collection.selection.files, replaced_)) {
         report_.outcome = has_moved_tag_ ? PublishOutcome::kPublished : PublishOutcome::kCovered;
         return report_;
@@ -157,7 +182,8 @@ class Publisher {
           FetchMissing({.source = job_.source, .dir = job_.dir, .clock = job_.clock}, stop_);
       CW_RETURN_IF_ERROR(fetched.status);
       CW_ASSIGN_OR_RETURN(collection, CollectTree(job_.dir, job_.table, PathsOf(previous->config)));
-      keep_base = HasMore(previous->config, collection.selection.files);
+      // The directory may still lack autotune results of another generation: its own replace them.
+      keep_base = HasMore(WithoutAutotuneResults(previous->config), collection.selection.files);
     }
     absl::Status published = Pack(collection, previous, keep_base);
     if (absl::IsFailedPrecondition(published) && keep_base) {

@@ -49,7 +49,9 @@ std::string ToText(const PublishReport& report);
 // Publishes the union of the cache directory and the bundle in the store, unless that bundle has
 // every file. Waits for other publishers if the store is a directory. Makes up to 5 attempts if
 // other publishers move the tag (docs/design/0022). Replaces the bundle in the store, instead of
-// merging it, if this machine cannot use it or if it is not signed by a trusted key. Blocks.
+// merging it, if this machine cannot use it or if it is not signed by a trusted key. A set of
+// autotune results is that of the directory if it has every path of the set in the store, else that
+// of the store: two generations are not united (lib/capture/restore_rules.h). Blocks.
 // Errors: OUT_OF_RANGE above `packed_bytes_max`; ABORTED if files change during the call, or after
 // the last attempt; CANCELLED soon after `stop`; else the error of the store. After an error the
 // tag is unchanged or points to a complete bundle.

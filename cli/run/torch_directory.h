@@ -16,11 +16,13 @@ inline constexpr char kTorchKind[] = "inductor";
 
 // Adds to `tree`/inductor, at the same paths, the files of `torch` that a bundle may hold and that
 // are missing there or differ in size or mtime. The added files are hard links or, where the file
-// system has none, copies. Skips symbolic links and special files.
+// system has none, copies. Skips symbolic links and special files. Of a set of autotune results
+// that `torch` has, removes the other files from the tree.
 absl::Status LinkIntoTree(const fs::Dir& torch, const fs::Dir& tree);
 
 // Adds to `torch`, at the same paths and in the same way, the files of `tree`/inductor that it
-// lacks. Existing files stay as they are.
+// lacks. Existing files stay as they are. A set of autotune results of which `torch` has a file
+// with other bytes stays out as a whole.
 absl::Status LinkFromTree(const fs::Dir& tree, const fs::Dir& torch);
 
 }  // namespace cachewarm::cli

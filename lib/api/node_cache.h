@@ -76,6 +76,9 @@ struct CaptureRequest {
   // the agent publishes only the captured files. Agents that do not report
   // NodeStatus::extends_bundles ignore this field.
   Digest base_digest;
+  // The builder's pod runs one model together with other pods: autotune results stay out of the
+  // bundle (docs/design/0028-autotune-results-of-one-generation.md).
+  bool grouped = false;
   friend bool operator==(const CaptureRequest&, const CaptureRequest&) = default;
 };
 

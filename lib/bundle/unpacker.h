@@ -32,6 +32,9 @@ struct UnpackOptions {
   // One flag per entry of Config::entries: true for a file that `staging` already holds and that is
   // therefore not read. Empty: `staging` holds none of the files.
   PresentEntries present;
+  // Returns false for a file that must not be created; its content is verified if it is read.
+  // Called concurrently with elements of Config::entries. Unset: all files are created.
+  std::function<bool(const Entry& entry)> wanted;
   // Compares the sha256 of every file with the entry list. If false, compares only the files of
   // older layers. Those of the newest layer are then verified by the sha256 of their frames, so an
   // entry list that contradicts this layer is not detected. This is no loss of security, because

@@ -51,7 +51,8 @@ Placement PlaceInKind(const CacheKind& kind, std::string_view path) {
   const std::string directory = DirectoryOf(kind);
   const std::string_view below = Below(directory, path);
   if (below.empty()) {
-    return {.skip = Skip::kNotAllowed, .cache = std::string(kind.name), .unit = {}};
+    return {
+        .skip = Skip::kNotAllowed, .cache = std::string(kind.name), .unit = {}, .autotune_set = {}};
   }
   return ClassifyInKind(kind, below, directory);
 }
@@ -70,7 +71,8 @@ Placement PlaceInCustomCache(const api::CacheChoice& cache, std::string_view bel
           .keep_mtime = true,
           .writable = true,
           .in_place = true,
-          .unit = {}};
+          .unit = {},
+          .autotune_set = {}};
 }
 
 }  // namespace
@@ -140,7 +142,7 @@ bool CacheTable::Selects(std::string_view name) const {
 
 Placement CacheTable::Classify(std::string_view path) const {
   if (!IsSafePath(path)) {
-    return {.skip = Skip::kUnsafePath, .cache = {}, .unit = {}};
+    return {.skip = Skip::kUnsafePath, .cache = {}, .unit = {}, .autotune_set = {}};
   }
   Placement placement;
   for (const CacheKind* kind : kinds_) {

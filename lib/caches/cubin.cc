@@ -12,8 +12,8 @@ namespace {
 constexpr uint16_t kCudaMachine = 190;  // EM_CUDA
 // Observed in files of nvcc and ptxas 12.9 and 13.x: the architecture is the low byte of e_flags
 // with OSABI 51, and the second byte with OSABI 65. The bit for the suffix "a" (sm_90a) also
-// depends on the OSABI. Version 13.x does not set that bit, so CubinArchitecture() may return
-// "sm_90" for a cubin of sm_90a.
+// depends on the OSABI. Version 13.x does not set that bit: FindGpuCode() reads the suffix from a
+// note.
 constexpr uint8_t kOldAbi = 51;
 constexpr uint8_t kNewAbi = 65;
 

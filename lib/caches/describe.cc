@@ -58,10 +58,13 @@ KindDescription Describe(const CacheKind& kind) {
                               .engine = std::string(facts.engine),
                               .proof = std::string(facts.proof),
                               .absolute_paths = std::string(facts.absolute_paths),
+                              .rewritten = {},
                               .hit = std::string(facts.hit),
                               .miss = std::string(facts.miss),
+                              .autotune = {},
                               .links = LinksOf(kind),
                               .captured = {},
+                              .batons = {},
                               .skipped = {},
                               .versions = {}};
   for (const EnvRow& row : kind.env) {
@@ -75,9 +78,18 @@ KindDescription Describe(const CacheKind& kind) {
     const std::string glob = fmt::format("{}{}", root, row.glob);
     if (row.skip == Skip::kNo) {
       description.captured.push_back(glob);
+      if (row.own_paths) {
+        description.rewritten.push_back(glob);
+      }
+      if (row.autotune) {
+        description.autotune.push_back(glob);
+      }
     } else {
       description.skipped.push_back(fmt::format("{}: {}", glob, SkipName(row.skip)));
     }
+  }
+  for (const std::string_view glob : kind.batons) {
+    description.batons.push_back(fmt::format("{}{}", root, glob));
   }
   for (const VersionRow& row : kind.versions) {
     description.versions.push_back(DescribeVersion(row, root));

@@ -15,11 +15,15 @@ struct KindDescription {
   std::string engine;                  // the engine that writes the files
   // How the kind was verified: the version that was run, or the source of the layout.
   std::string proof;
-  std::string absolute_paths;         // absolute paths in the files or in their keys
-  std::string hit;                    // the files that a hit reads
-  std::string miss;                   // the files that a miss writes
+  std::string absolute_paths;          // absolute paths in the files or in their keys
+  std::vector<std::string> rewritten;  // globs of the files whose paths are rewritten
+  std::string hit;                     // the files that a hit reads
+  std::string miss;                    // the files that a miss writes
+  // Globs of the files that hold choices of an autotuner, below the directory.
+  std::vector<std::string> autotune;
   std::string links;                  // which files may be hard-linked between generations
   std::vector<std::string> captured;  // globs below the directory; a nested kind as "DIR/: KIND"
+  std::vector<std::string> batons;    // globs of locks that a killed process leaves behind
   std::vector<std::string> skipped;   // "GLOB: reason" of files that are never captured
   std::vector<std::string> versions;  // where files name the version of an engine
 };

@@ -13,7 +13,8 @@ constexpr int kNestingMax = 4;
 constexpr std::string_view kSocketScheme = "unix://";
 
 bool IsLock(std::string_view name) {
-  return name == "lock" || name == "locks" || name == ".lockfile" || name.ends_with(".lock");
+  return name == "lock" || name == "locks" || name == ".lockfile" || name == ".ninja_lock" ||
+         name.ends_with(".lock");
 }
 
 // True for names that a writer uses until it renames the file or directory to its final name.
@@ -71,7 +72,14 @@ Placement Classify(const CacheKind& kind, std::string_view path, std::string_vie
   Placement placement{.skip = Skip::kNotAllowed,
                       .cache = std::string(kind.name),
                       .unit = {},
+                      .autotune_set = {},
                       .below = prefix.size() + 1};
+  placement.baton = std::any_of(kind.batons.begin(), kind.batons.end(),
+                                [path](std::string_view glob) { return GlobMatches(glob, path); });
+  if (placement.baton) {
+    placement.skip = Skip::kLock;
+    return placement;
+  }
   for (const FileRow& row : kind.files) {
     if (GlobMatches(row.glob, path)) {
       placement.skip = row.skip;
@@ -83,8 +91,12 @@ Placement Classify(const CacheKind& kind, std::string_view path, std::string_vie
       placement.in_place = row.in_place;
       placement.always = row.always;
       placement.may_hold_cpp = row.may_hold_cpp;
+      placement.own_paths = row.own_paths;
       placement.directory_is_write = kind.directory_is_write;
       placement.unit = UnitOf(row, path, prefix);
+      if (row.autotune) {
+        placement.autotune_set = placement.unit.empty() ? std::string(prefix) : placement.unit;
+      }
       break;
     }
   }

@@ -45,6 +45,8 @@ struct FileRow {
   bool in_place = false;
   bool always = false;
   bool may_hold_cpp = false;
+  bool own_paths = false;
+  bool autotune = false;  // holds choices of an autotuner (Placement::autotune_set)
   UnitRule unit = {};
 };
 
@@ -94,6 +96,9 @@ struct CacheKind {
   std::vector<FileRow> files;
   std::vector<VersionRow> versions = {};
   bool directory_is_write = false;
+  // Globs, relative to the directory of the kind, of locks that are held as long as their file
+  // exists (Placement::baton).
+  std::vector<std::string_view> batons = {};
   // The reason why the kind is selected only if spec.caches names it; empty: it is also selected by
   // default.
   std::string_view opt_in = {};

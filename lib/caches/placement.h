@@ -46,12 +46,20 @@ struct Placement {
   bool in_place = false;      // written under its final name: incomplete while a writer has it open
   bool always = false;        // captured even if no event shows its use: engines only stat it
   bool may_hold_cpp = false;  // may hold C++ kernels: their text, or their compiled graph
+  bool own_paths = false;     // names files of its directory by absolute paths (relocate.h)
   // True if a directory that is renamed into place is the result of a compile (DeepGEMM, TileLang).
   // False if the engine also renames directories on a hit (Triton below Inductor).
   bool directory_is_write = false;
+  // A lock that is held as long as its file exists, such as torch's FileBaton. A process that is
+  // killed leaves it behind, and every later process waits for it forever.
+  bool baton = false;
   // Name of the unit: a group of files that are captured together or not at all, because without
   // each other they are useless or crash the engine. Empty: the file has no unit.
   std::string unit;
+  // Name of the set of autotune results to which the file belongs: the unit, or the directory of
+  // `cache`. The results of one set come from one generation
+  // (docs/design/0028-autotune-results-of-one-generation.md). Empty: no autotune result.
+  std::string autotune_set;
   // Index in the path at which the part relative to the directory of `cache` begins; 0 if unknown.
   size_t below = 0;
 

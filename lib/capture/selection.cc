@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "lib/base/status.h"
 #include "lib/bundle/buffer.h"
 #include "lib/caches/entry_scan.h"
+#include "lib/caches/gpu_images.h"
 #include "lib/capture/stable_file.h"
 #include "lib/capture/whole_file.h"
 #include "lib/fs/file.h"
@@ -27,14 +27,13 @@ namespace {
 // worst, nodes of another CPU class then compile instead of using the bundle.
 constexpr int64_t kScannedBytesMax = int64_t{64} << 20;
 constexpr size_t kPieceBytes = 256U << 10U;
-constexpr size_t kCubinHeadBytes = 64;
 constexpr size_t kFilesPerJob = 64;
 constexpr size_t kVersionsMax = 4;  // versions of one engine in one bundle
 
 // The result of inspecting one file.
 struct Finding {
   std::string truncated;  // why the file counts as truncated; empty if it is whole
-  std::optional<std::string> architecture;
+  std::set<std::string> architectures;
   bool host_code = false;
   std::vector<caches::EngineVersion> versions;
   caches::StoredCompileTime compile_time;
@@ -89,15 +88,17 @@ absl::Status ScanFile(const TreeFile& file, const Scan& scan, const fs::Fd& open
 
 absl::StatusOr<Finding> ReadFacts(const TreeFile& file, const fs::Fd& opened,
                                   bundle::Buffer& buffer) {
-  CW_ASSIGN_OR_RETURN(const std::string head, ReadRange(opened, 0, kCubinHeadBytes));
-  Finding finding{.architecture = caches::CubinArchitecture(head),
-                  .versions = caches::VersionsInPath(file.placement, file.path)};
-  if (!finding.architecture.has_value()) {
-    finding.architecture = caches::HsacoArchitecture(head);
-  }
+  Finding finding{.versions = caches::VersionsInPath(file.placement, file.path)};
+  CW_ASSIGN_OR_RETURN(finding.architectures,
+                      caches::FindGpuCode(static_cast<uint64_t>(file.stat.bytes),
+                                          [&opened](uint64_t offset, size_t size) {
+                                            return ReadRange(opened, offset, size);
+                                          }));
   if (file.path.ends_with(".ptx")) {
     CW_ASSIGN_OR_RETURN(const std::string text, ReadRange(opened, 0, caches::kPtxHeadBytes));
-    finding.architecture = caches::PtxArchitecture(text);
+    if (const auto architecture = caches::PtxArchitecture(text); architecture.has_value()) {
+      finding.architectures.insert(*architecture);
+    }
   }
   const Scan scan{.compile_time = caches::StoresCompileTime(file.placement),
                   .host_code = caches::MayHoldHostCode(file.placement),
@@ -124,6 +125,9 @@ absl::StatusOr<Finding> InspectFile(const TreeFile& file, const SelectionInput& 
   if (!IsUnchanged(file.stat, now)) {
     return absl::AbortedError(fmt::format("{} changed while it was captured", file.path));
   }
+  if (file.stat.bytes == 0 && !file.placement.autotune_set.empty()) {
+    return Finding{.truncated = fmt::format("{}: empty autotune result", file.path)};
+  }
   const absl::Status whole = CheckWholeFile(*opened, file.placement, file.path, file.stat.bytes);
   if (absl::IsDataLoss(whole)) {
     return Finding{.truncated = Message(whole)};
@@ -146,24 +150,26 @@ absl::StatusOr<std::vector<Finding>> InspectFiles(const std::vector<TreeFile>& f
   return findings;
 }
 
-// Returns the indexes of the files that are neither truncated nor in the same unit as a truncated
-// file.
+// Returns the indexes of the files that are neither truncated nor in the same unit or in the same
+// set of autotune results as a truncated file.
 std::vector<size_t> FindWholeFiles(const std::vector<Finding>& findings,
                                    const std::vector<TreeFile>& files) {
   std::set<std::string, std::less<>> paths;
   std::set<std::string, std::less<>> units;
+  std::set<std::string, std::less<>> sets;
   for (size_t i = 0; i < files.size(); ++i) {
     if (!findings[i].truncated.empty()) {
       paths.insert(files[i].path);
-      if (!files[i].placement.unit.empty()) {
-        units.insert(files[i].placement.unit);
-      }
+      units.insert(files[i].placement.unit);
+      sets.insert(files[i].placement.autotune_set);
     }
   }
+  units.erase("");
+  sets.erase("");
   std::vector<size_t> whole;
   for (size_t i = 0; i < files.size(); ++i) {
-    const std::string& unit = files[i].placement.unit;
-    if (!paths.contains(files[i].path) && (unit.empty() || !units.contains(unit))) {
+    if (!paths.contains(files[i].path) && !units.contains(files[i].placement.unit) &&
+        !sets.contains(files[i].placement.autotune_set)) {
       whole.push_back(i);
     }
   }
@@ -200,9 +206,7 @@ absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const Selecti
   std::map<std::string, std::set<std::string>> versions;
   for (const size_t i : FindWholeFiles(findings, files)) {
     const Finding& finding = findings[i];
-    if (finding.architecture.has_value()) {
-      architectures.insert(*finding.architecture);
-    }
+    architectures.insert(finding.architectures.begin(), finding.architectures.end());
     for (const auto& [engine, version] : finding.versions) {
       versions[engine].insert(version);
     }

@@ -23,8 +23,8 @@ struct Selection {
   // Version of each engine that a file names: {"triton", "3.7.1"}; several as "3.6.0, 3.7.1".
   std::map<std::string, std::string> engines;
   caches::StoredCompileTime compile_time;
-  // "path: reason" of each truncated file. `files` contains neither these files nor the other files
-  // of their units (Placement::unit).
+  // "path: reason" of each truncated file. `files` contains neither these files nor the files that
+  // are captured only together with them (Placement::unit, Placement::autotune_set).
   std::vector<std::string> truncated;
 };
 
@@ -35,8 +35,9 @@ struct SelectionInput {
   int threads = bundle::DefaultThreads();
 };
 
-// Reads every file of `files` and drops the truncated ones, together with all files of the same
-// unit (Placement::unit). Returns ABORTED if a file was removed or changed since it was listed.
+// Reads every file of `files` and drops the truncated ones and empty autotune results, together
+// with all files of the same unit (Placement::unit) or set (Placement::autotune_set). Returns
+// ABORTED if a file was removed or changed since it was listed.
 absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const SelectionInput& input);
 
 }  // namespace cachewarm::capture

@@ -17,10 +17,9 @@ namespace {
 
 constexpr Duration kRetryInterval{10};
 
-}  // namespace
-
-absl::StatusOr<bool> TryLock(const Fd& file) {
-  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+// `kind` is LOCK_EX or LOCK_SH. Returns false if another descriptor holds a lock that excludes it.
+absl::StatusOr<bool> TryFlock(const Fd& file, int kind) {
+  while (::flock(file.get(), kind | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {
       return false;
     }
@@ -29,6 +28,21 @@ absl::StatusOr<bool> TryLock(const Fd& file) {
     }
   }
   return true;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> TryLock(const Fd& file) {
+  return TryFlock(file, LOCK_EX);
+}
+
+absl::StatusOr<bool> TryShareLock(const Fd& file) {
+  return TryFlock(file, LOCK_SH);
+}
+
+absl::StatusOr<Fd> OpenLockFile(const Dir& dir, std::string_view path) {
+  CW_RETURN_IF_ERROR(CheckRelativePath(path));
+  return OpenBeneath(dir, std::string(path), O_RDWR | O_CREAT | O_NOFOLLOW, 0644);
 }
 
 absl::StatusOr<std::optional<Fd>> TryLock(const Dir& dir, std::string_view path) {
@@ -44,9 +58,7 @@ absl::StatusOr<std::optional<Fd>> TryLock(const Dir& dir, std::string_view path)
 }
 
 absl::StatusOr<Fd> Lock(const Dir& dir, std::string_view path, const LockWait& wait) {
-  CW_RETURN_IF_ERROR(CheckRelativePath(path));
-  CW_ASSIGN_OR_RETURN(Fd file,
-                      OpenBeneath(dir, std::string(path), O_RDWR | O_CREAT | O_NOFOLLOW, 0644));
+  CW_ASSIGN_OR_RETURN(Fd file, OpenLockFile(dir, path));
   const MonoTime deadline = wait.clock.Monotonic() + wait.timeout;
   while (true) {
     CW_ASSIGN_OR_RETURN(const bool locked, TryLock(file));

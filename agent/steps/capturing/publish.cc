@@ -126,10 +126,13 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
     CW_ASSIGN_OR_RETURN(key, bundle::ReadPrivateKey(job.private_key_file));
   }
   CW_ASSIGN_OR_RETURN(capture::TreeListing observed, capture::ListTree(job.tree, job.table));
+  std::vector<capture::TreeFile> used = FilterUsed(std::move(observed.files), job.table, job.used);
+  if (job.request.grouped) {
+    std::erase_if(used, [](const auto& file) { return !file.placement.autotune_set.empty(); });
+  }
   CW_ASSIGN_OR_RETURN(
       const capture::Selection selection,
-      capture::SelectFiles(FilterUsed(std::move(observed.files), job.table, job.used),
-                           {.tree = job.tree, .on_opening = job.on_opening}));
+      capture::SelectFiles(std::move(used), {.tree = job.tree, .on_opening = job.on_opening}));
   if (selection.files.empty()) {
     return absl::NotFoundError(selection.truncated.empty()
                                    ? "the builder used no file matching spec.caches"

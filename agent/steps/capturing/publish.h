@@ -51,7 +51,8 @@ absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint:
 std::vector<capture::TreeFile> FilterUsed(std::vector<capture::TreeFile> files,
                                           const caches::CacheTable& table, const UsedFiles& used);
 
-// Selects, checks, packs, pushes and signs the files of one tree. With `request.base_digest` the
+// Selects, checks, packs, pushes and signs the files of one tree, without autotune results if
+// `request.grouped` is set. With `request.base_digest` the
 // new bundle also contains the files of that older bundle; if the tree adds nothing, the digest
 // stays that of the older bundle. Repeating the call gives the same digest. After an error, no part
 // of the new bundle can be read from the store. Exception: if signing failed, the unsigned bundle

@@ -17,6 +17,7 @@
 #include "lib/bundle/fit.h"
 #include "lib/bundle/signature/signature.h"
 #include "lib/bundle/unpack/tree_files.h"
+#include "lib/capture/restore_rules.h"
 #include "lib/fs/tree.h"
 
 namespace cachewarm::agent {
@@ -198,6 +199,8 @@ class Fetcher {
       source_ = made.ok() ? FaultSource::kDisk : SourceOfExtraction(made);
       return made;
     };
+    const std::vector<bool> excluded =
+        capture::FindUnwanted(bundle.config.entries, job_.table, autotune_);
     CW_ASSIGN_OR_RETURN(
         Reused reused,
         ReuseContents(
@@ -206,6 +209,7 @@ class Fetcher {
              .table = job_.table,
              .mount = job_.step.mount,
              .sources = job_.step.sources,
+             .excluded = excluded,
              .threads = job_.threads,
              .make_directories = make_directories,
              .on_opening = job_.on_opening_source},
@@ -213,6 +217,7 @@ class Fetcher {
             [this](const auto& entry, const auto& stat) { RecordEntry(entry, stat); }, stop_));
     fetched_.reused_bytes += reused.bytes;
     options.present = std::move(reused.present);
+    options.wanted = capture::WantedAmong(bundle.config.entries, excluded);
     int64_t moved_bytes = 0;
     const auto on_progress = [&](int64_t done, int64_t) {
       moved_bytes = done;
@@ -231,6 +236,7 @@ class Fetcher {
       return extracted;
     }
     fetched_.packed_bytes += bundle.manifest.config.bytes + moved_bytes;
+    autotune_.merge(capture::AutotuneResultsOf(bundle.config.entries, job_.table, excluded));
     return absl::OkStatus();
   }
 
@@ -266,6 +272,7 @@ class Fetcher {
   std::vector<bundle::Bundle> bundles_;
   std::mutex mutex_;                                 // guards records_ while files are written
   std::map<std::string_view, EntryRecord> records_;  // by path; keys point into bundles_
+  capture::AutotuneResults autotune_;                // of the bundles that are unpacked already
   Fetched fetched_;
   Digest current_;
   // Blamed if the current step fails. If a store call failed, Fault() blames the store instead.

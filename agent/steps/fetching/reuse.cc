@@ -233,6 +233,9 @@ absl::StatusOr<Reused> ReuseContents(
       if (stop.stop_requested()) {
         return absl::CancelledError("fetch stopped");
       }
+      if (!job.excluded.empty() && job.excluded[i]) {
+        continue;
+      }
       const bundle::Entry& entry = config.entries[i];
       absl::StatusOr<Placed> made = placer.Place(entry);
       if (absl::IsAlreadyExists(made.status())) {
@@ -254,7 +257,7 @@ absl::StatusOr<Reused> ReuseContents(
   CW_RETURN_IF_ERROR(job.make_directories());
   CW_RETURN_IF_ERROR(pool.Wait(0));
   if (sources.empty()) {
-    return Reused{};
+    return Reused{.present = job.excluded};
   }
   int64_t last_job = 0;
   for (size_t first = 0; first < there.size(); first += kEntriesAJob, ++last_job) {
@@ -264,7 +267,7 @@ absl::StatusOr<Reused> ReuseContents(
   CW_RETURN_IF_ERROR(pool.Wait(last_job));
   Reused reused;
   for (size_t i = 0; i < there.size(); ++i) {
-    reused.present.push_back(there[i] != 0);
+    reused.present.push_back(there[i] != 0 || (!job.excluded.empty() && job.excluded[i]));
     reused.files += there[i];
     reused.bytes += there[i] != 0 ? config.entries[i].bytes : 0;
   }

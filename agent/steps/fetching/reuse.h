@@ -28,6 +28,9 @@ struct ReuseJob {
   const caches::CacheTable& table;
   const Mount& mount;                       // mount of the new tree
   const std::vector<std::string>& sources;  // generations of the source trees
+  // By index in the bundle's entries: true for files that the new tree must not have; they are
+  // reported as present. Empty: all files are wanted.
+  std::vector<bool> excluded = {};
   int threads = 2;
   // Makes the directories of the new tree. Runs concurrently with reading the journals of the
   // sources, which takes about as long.
@@ -37,8 +40,8 @@ struct ReuseJob {
 };
 
 struct Reused {
-  // For each entry of the bundle, by index: whether the entry's file was reused. Empty if no file
-  // was.
+  // For each entry of the bundle, by index: whether the entry's file was reused or is excluded.
+  // Empty if no file was.
   bundle::PresentEntries present;
   int64_t files = 0;
   int64_t bytes = 0;

@@ -134,11 +134,12 @@ void ReadCapture(Reader& reader, CaptureRequest& out) {
   ReadTime(reader, "startedTime", out.started_time);
   ReadTime(reader, "readyTime", out.ready_time);
   ReadDigest(reader, "baseDigest", out.base_digest);
+  reader.Read("grouped", out.grouped);
 }
 
 Json EncodeCapture(const CaptureRequest& capture) {
-  return Writer()
-      .Always("id", capture.id)
+  Writer out;
+  out.Always("id", capture.id)
       .Always("warmupUID", capture.warmup_uid)
       .Always("podUID", capture.pod_uid)
       .Always("runAs", capture.run_as)
@@ -147,8 +148,11 @@ Json EncodeCapture(const CaptureRequest& capture) {
       .Always("settleSeconds", capture.settle_seconds)
       .Put("startedTime", capture.started_time)
       .Put("readyTime", capture.ready_time)
-      .Put("baseDigest", capture.base_digest)
-      .Take();
+      .Put("baseDigest", capture.base_digest);
+  if (capture.grouped) {
+    out.Always("grouped", true);
+  }
+  return out.Take();
 }
 
 void ReadWindow(Reader& reader, StartWindow& out) {

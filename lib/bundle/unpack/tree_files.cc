@@ -40,6 +40,9 @@ absl::StatusOr<const fs::Dir*> DirHandles::Open(std::string_view path) {
 }
 
 absl::StatusOr<fs::Fd> TreeFiles::Make(const Entry& entry) {
+  if (options_.wanted && !options_.wanted(entry)) {
+    return fs::Fd();
+  }
   const SplitPath split(entry.path);
   const mode_t mode = options_.mode_of ? options_.mode_of(entry) : kPlainFileMode;
   CW_ASSIGN_OR_RETURN(const fs::Dir* directory, handles_.Open(split.directory));

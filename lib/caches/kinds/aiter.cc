@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // AITER (aiter/jit/core.py) imports <module>.so from AITER_JIT_DIR. It builds a missing module in
-// build/, which is not captured: it holds FileBaton locks ("lock_<module>") that make a later build
-// wait forever if the process that took one was killed. Opt-in, because vLLM hangs on ROCm when
-// AITER_JIT_DIR is set (aiter#3635).
+// build/, which is not captured. FileBaton locks ("lock_<module>", and "lock" in the build of each
+// module) make a later build wait forever if the process that took one was killed. Opt-in, because
+// vLLM hangs on ROCm when AITER_JIT_DIR is set (aiter#3635).
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {
@@ -17,6 +17,7 @@ CacheKind AiterKind() {
                      .native = true,
                      .hard_link = false,
                      .in_place = true}},
+          .batons = {"lock_*", "build/lock_*", "build/**/lock", "build/**/.ninja_lock"},
           .opt_in = "vLLM hangs on ROCm when AITER_JIT_DIR is set (aiter#3635).",
           .facts = {.engine = "AITER (ROCm)",
                     .proof = "Read from the sources of 2026 (aiter/jit/core.py); not tested with a "

@@ -18,8 +18,8 @@ CacheKind FlashInferKind() {
        .writable = true,
        .in_place = true,
        .always = true},
-      {.glob = "autotune/v2/*/manifest.json", .unit = {.components = 3}},
-      {.glob = "autotune/v2/*/entries/*.json", .unit = {.components = 3}}};
+      {.glob = "autotune/v2/*/manifest.json", .autotune = true, .unit = {.components = 3}},
+      {.glob = "autotune/v2/*/entries/*.json", .autotune = true, .unit = {.components = 3}}};
   const std::vector<FileRow> modules =
       NinjaRows("*/*/cached_ops/*/*.so", "*/*/cached_ops/*/*", {.components = 4});
   files.insert(files.end(), modules.begin(), modules.end());

@@ -11,7 +11,7 @@ CacheKind HelionKind() {
       .path = "helion",
       .env = {{"HELION_CACHE_DIR"}},
       .nested = {{"triton/*", "triton"}, {"cute/*", "cute-dsl"}},
-      .files = {{.glob = "*.best_config", .role = Role::kIndex}},
+      .files = {{.glob = "*.best_config", .role = Role::kIndex, .autotune = true}},
       .facts = {.engine = "Helion",
                 .proof = "Read from the sources of 2026 (helion/autotuner/local_cache.py); not "
                          "tested with a running engine.",

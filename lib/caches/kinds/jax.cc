@@ -15,7 +15,9 @@ CacheKind JaxKind() {
                     {.glob = "xla_gpu_per_fusion_autotune_cache_dir/**",
                      .role = Role::kOutput,
                      .writable = true,
-                     .in_place = true}},
+                     .in_place = true,
+                     .autotune = true,
+                     .unit = {.components = 1}}},
           .facts = {.engine = "JAX",
                     .proof = "JAX 0.10.2 ran on a CPU in a cluster: every start but the builder's "
                              "was a full hit (tests/e2e/engines).",

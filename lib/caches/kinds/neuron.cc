@@ -24,6 +24,7 @@ CacheKind NeuronKind() {
                      .in_place = true,
                      .unit = graph}},
           .versions = {{.engine = "neuronxcc", .glob = "neuronxcc-*/**", .before = "neuronxcc-"}},
+          .batons = {"**/*.lock"},
           .opt_in =
               "The GPU type of a node does not name Neuron devices, so bundles also fit "
               "nodes without them.",

@@ -16,7 +16,11 @@ CacheKind TensorrtKind() {
                   {"ORT_TENSORRT_TIMING_CACHE_PATH"}},
           .nested = {},
           .files = {{.glob = "*.engine", .skip = Skip::kPrivate},
-                    {.glob = "*.timing", .role = Role::kIndex, .writable = true, .in_place = true}},
+                    {.glob = "*.timing",
+                     .role = Role::kIndex,
+                     .writable = true,
+                     .in_place = true,
+                     .autotune = true}},
           .opt_in = "The variables turn the timing cache on.",
           .facts = {.engine = "ONNX Runtime with TensorRT",
                     .proof = "Read from the sources of ONNX Runtime (GetTimingCachePath); not "

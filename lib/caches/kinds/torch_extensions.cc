@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch.utils.cpp_extension: modules built by ninja in <name>/. The "lock" file is never captured:
-// a killed process leaves it behind, and every later start would wait for it.
+// torch.utils.cpp_extension: modules built by ninja in <name>/. The "lock" file is a FileBaton
+// before pytorch#190543 (July 2026): a killed process leaves it behind, and every later start waits
+// for it.
 #include "lib/caches/kind.h"
 
 namespace cachewarm::caches {
@@ -12,6 +13,7 @@ CacheKind TorchExtensionsKind() {
       .env = {{"TORCH_EXTENSIONS_DIR"}},
       .nested = {},
       .files = NinjaRows("**/*.so", "*/**", {.components = 1}),
+      .batons = {"*/**/lock"},
       .facts = {.engine = "torch.utils.cpp_extension",
                 .proof = "Read from the sources of torch 2.15; not tested with a running engine.",
                 .absolute_paths =

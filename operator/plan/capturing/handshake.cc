@@ -55,7 +55,8 @@ api::CaptureRequest MakeCaptureRequest(const PlanContext& context,
           .settle_seconds = context.in.warmup.spec.compile.settle_seconds,
           .started_time = pod.container->started_time,
           .ready_time = ReadyInGroup(context, pod, builder),
-          .base_digest = builder.captured ? builder.captured->digest : Digest()};
+          .base_digest = builder.captured ? builder.captured->digest : Digest(),
+          .grouped = IsGrouped(context, builder)};
 }
 
 bool IsPushed(const PlanContext& context, const CaptureHandshake& handshake,

@@ -249,6 +249,18 @@ std::vector<const PodView*> RanksLeft(const PlanContext& context, const BuilderS
   return out;
 }
 
+bool IsGrouped(const PlanContext& context, const BuilderStatus& builder) {
+  const std::string group = GroupOfBuilder(context, builder);
+  if (group.empty()) {
+    return false;
+  }
+  return builder.captured.has_value() ||
+         std::any_of(context.pods.begin(), context.pods.end(), [&](const PodView& pod) {
+           return pod.pod->meta.uid != builder.pod_uid && (!pod.finished || HasSucceeded(pod)) &&
+                  GroupOf(*pod.pod) == group;
+         });
+}
+
 WallTime ReadyInGroup(const PlanContext& context, const PodView& pod,
                       const BuilderStatus& builder) {
   WallTime ready = ReadyAt(context, pod);

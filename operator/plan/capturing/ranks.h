@@ -16,6 +16,10 @@ namespace cachewarm::plan {
 std::vector<const PodView*> RanksLeft(const PlanContext& context,
                                       const api::BuilderStatus& builder);
 
+// True if the builder's group has another pod, also one with another key or one that has succeeded.
+// Such pods may tune together, so none of them may get a part of the autotune results.
+bool IsGrouped(const PlanContext& context, const api::BuilderStatus& builder);
+
 // Returns when `pod` (the builder or one of its ranks) completed its first start (see ReadyAt);
 // zero if it has not. Until the builder is captured, all its ranks must have completed their first
 // starts too, and the result is the latest of these times. The reason: often only the leader of a

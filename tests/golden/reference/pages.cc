@@ -165,7 +165,9 @@ std::string CachesPage() {
   }
   out +=
       "\nLocks, temporary files and logs are never captured. A file that no row names stays behind "
-      "and is\nreported.\n";
+      "and is\nreported. Autotune results of two generations are never mixed, and pods of a group "
+      "get "
+      "none\n([0028](../design/0028-autotune-results-of-one-generation.md)).\n";
   for (const caches::KindDescription& kind : kinds) {
     out += fmt::format("\n## {}\n\n", kind.name);
     if (!kind.opt_in.empty()) {
@@ -176,8 +178,17 @@ std::string CachesPage() {
         "- **A miss writes**: {}\n- **May be linked**: {}\n- **Captured**: {}\n",
         Escaped(kind.engine), Escaped(kind.proof), Escaped(kind.absolute_paths), Escaped(kind.hit),
         Escaped(kind.miss), Escaped(kind.links), Codes(kind.captured));
+    if (!kind.rewritten.empty()) {
+      out += fmt::format("- **Rewritten for another directory**: {}\n", Codes(kind.rewritten));
+    }
+    if (!kind.autotune.empty()) {
+      out += fmt::format("- **Autotune results**: {}\n", Codes(kind.autotune));
+    }
     for (const std::string& version : kind.versions) {
       out += fmt::format("- **Version of an engine**: {}\n", Code(version));
+    }
+    if (!kind.batons.empty()) {
+      out += fmt::format("- **Locks removed before a start**: {}\n", Codes(kind.batons));
     }
     if (!kind.skipped.empty()) {
       out += fmt::format("- **Never captured**: {}\n", Codes(kind.skipped));

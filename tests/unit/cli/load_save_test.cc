@@ -171,6 +171,26 @@ TEST_F(LoadSaveTest, TorchinductorCacheDirIsTheDirectory) {
   EXPECT_EQ(Read("tree/inductor/ab/cab.py"), "print(1)\n");
 }
 
+TEST_F(LoadSaveTest, TorchDirectoryKeepsItsOwnAutotuneResults) {
+  temp_.Write("one/inductor/ab/00.best_config", "{\"from\": \"one\"}");
+  temp_.Write("one/inductor/ab/11.best_config", "{\"from\": \"one\"}");
+  temp_.Write("one/inductor/ab/cab.py", "print(1)\n");
+  environment_["TORCHINDUCTOR_CACHE_DIR"] = temp_ / "torch";
+  EXPECT_EQ(Run({"load"}).status(), "DOES_NOT_EXIST");
+  temp_.Write("torch/ab/cmine.py", "print(2)\n");
+  EXPECT_EQ(Run({"save"}).status(), "SUCCESS");
+  EXPECT_EQ(Run({"save", "--dir", temp_ / "one"}).status(), "SUCCESS");
+  temp_.Write("torch/ab/00.best_config", "{\"from\": \"torch\"}");
+  EXPECT_EQ(Run({"load"}).status(), "SUCCESS");
+  EXPECT_EQ(Read("torch/ab/cab.py"), "print(1)\n");
+  EXPECT_EQ(Read("torch/ab/00.best_config"), "{\"from\": \"torch\"}");
+  EXPECT_EQ(Read("torch/ab/11.best_config"), "(missing)");
+  EXPECT_EQ(Run({"save"}).status(), "SKIPPED") << "the results of the store have more paths";
+  EXPECT_THAT(Run({"load"}).reason(), HasSubstr("autotune results of its own"));
+  ASSERT_EQ(Run({"load", "--dir", temp_ / "two"}).status(), "SUCCESS");
+  EXPECT_EQ(Read("two/inductor/ab/00.best_config"), "{\"from\": \"one\"}");
+}
+
 TEST_F(LoadSaveTest, FilledTorchDirectoryOfAnUnknownMachineIsSkipped) {
   temp_.Write("one/inductor/ab/cab.py", "print(1)\n");
   ASSERT_EQ(Run({"save", "--dir", temp_ / "one"}).code, 0);

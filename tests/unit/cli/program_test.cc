@@ -363,6 +363,20 @@ TEST_F(ProgramTest, RunWithoutStorePublishesLater) {
   EXPECT_THAT(later.err, HasSubstr("published 1 files"));
 }
 
+TEST_F(ProgramTest, RunRemovesTheLockOfAKilledCommand) {
+  const auto run = [&](const std::string& script) {
+    return Run({"run", "--store", temp_ / "bundles", "--dir", temp_ / "one", "--node-facts",
+                temp_ / "facts.json", "--", "/bin/sh", "-c", script});
+  };
+  EXPECT_EQ(run("mkdir $TORCH_EXTENSIONS_DIR/ops; echo > $TORCH_EXTENSIONS_DIR/ops/lock; "
+                "kill -9 $$")
+                .code,
+            137);
+  const Outcome next = run("test ! -e $TORCH_EXTENSIONS_DIR/ops/lock");
+  EXPECT_EQ(next.code, 0) << "the command would wait for the lock";
+  EXPECT_THAT(next.err, HasSubstr("removed " + (temp_ / "one/torch_extensions/ops/lock")));
+}
+
 TEST_F(ProgramTest, RunOfMissingCommandReturns127) {
   const Outcome outcome = Run({"run", "--store", temp_ / "bundles", "--dir", temp_ / "one",
                                "--node-facts", temp_ / "facts.json", "--", "/nonexistent/server"});

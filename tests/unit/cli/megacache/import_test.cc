@@ -51,6 +51,19 @@ TEST_F(ImportTest, TakesTheCompiledKernelsOfTheGraphs) {
   EXPECT_EQ(json["environment"]["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"], "0");
 }
 
+TEST_F(ImportTest, DirectoryWithOtherAutotuneResultsKeepsThem) {
+  WriteArtifact({{"autotune", "ab/00112233.best_config", "{\"num_warps\": 4}"},
+                 {"autotune", "ab/44556677.best_config", "{\"num_warps\": 4}"}});
+  ASSERT_EQ(Import({"--dir", temp_ / "cache"}).code, 0);
+  temp_.Write("cache/inductor/ab/00112233.best_config", "{\"num_warps\": 8}");
+  std::filesystem::remove(temp_ / "cache/inductor/ab/44556677.best_config");
+  const Outcome outcome = Import({"--dir", temp_ / "cache", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(Parsed(outcome)["files"], 0);
+  EXPECT_EQ(Read("cache/inductor/ab/00112233.best_config"), "{\"num_warps\": 8}");
+  EXPECT_FALSE(std::filesystem::exists(temp_ / "cache/inductor/ab/44556677.best_config"));
+}
+
 TEST_F(ImportTest, WithIsADirectoryOfTorchOrOfCachewarmAndDefaultsToTheVariable) {
   std::filesystem::create_directories(temp_ / "whole");
   std::filesystem::copy(temp_ / "torch", temp_ / "whole/inductor",

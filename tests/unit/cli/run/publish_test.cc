@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/bundle/store/forwarding_store.h"
+#include "lib/capture/stable_file.h"
 #include "lib/fs/file.h"
 #include "lib/fs/lock.h"
 #include "tests/fakes/await.h"
@@ -248,6 +249,120 @@ TEST_F(PublishTest, FilledDirectoryGetsTheFilesThatItLacks) {
   EXPECT_EQ(Read("old/triton/KEY/kernel.json"), "{}");
   EXPECT_EQ(Fetch("old", source_).files, 0);
   EXPECT_FALSE(std::filesystem::exists(temp_ / "old/.cachewarm/fetch"));
+}
+
+constexpr char kRank0[] = "sglang/flashinfer/autotune/0.7.0/90a/rank0.json";
+constexpr char kRank1[] = "sglang/flashinfer/autotune/0.7.0/90a/rank1.json";
+
+TEST_F(PublishTest, DirectoryKeepsItsOwnAutotuneResultsAndGetsNoOthers) {
+  Write("one", kA);
+  Write("one", kRank0, "one\n");
+  Write("one", kRank1, "one\n");
+  ASSERT_EQ(Outcome("one", source_), PublishOutcome::kPublished);
+  Write("two", kRank0, "two\n");
+  const FetchReport fetched = Fetch("two", source_);
+  EXPECT_TRUE(fetched.status.ok()) << fetched.status;
+  EXPECT_EQ(fetched.files, 1);
+  EXPECT_EQ(fetched.rivals, 2);
+  EXPECT_EQ(Read(std::string("two/") + kRank0), "two\n");
+  EXPECT_EQ(Read(std::string("two/") + kRank1), "(missing)");
+  EXPECT_EQ(Fetch("two", source_).files, 0);
+}
+
+TEST_F(PublishTest, FetchOfAutotuneResultsThatWasKilledIsCompleted) {
+  Write("one", kRank0, "one\n");
+  Write("one", kRank1, "one\n");
+  ASSERT_EQ(Outcome("one", source_), PublishOutcome::kPublished);
+  Write("two", kRank0, "one\n");
+  EXPECT_EQ(Fetch("two", source_).files, 1);
+  EXPECT_EQ(Read(std::string("two/") + kRank1), "one\n");
+}
+
+TEST_F(PublishTest, AutotuneResultsOfTwoReplicasAreNotUnited) {
+  Write("one", kA);
+  Write("one", kRank0, "one\n");
+  Write("one", kRank1, "one\n");
+  ASSERT_EQ(Outcome("one", source_), PublishOutcome::kPublished);
+  Write("two", kB);
+  Write("two", kRank0, "two\n");
+  EXPECT_EQ(Outcome("two", source_), PublishOutcome::kPublished);
+  EXPECT_EQ(Outcome("two", source_), PublishOutcome::kCovered);
+  EXPECT_THAT(StoredPaths(source_), ElementsAre(kA, kB, kRank0, kRank1));
+  ASSERT_TRUE(Fetch("three", source_).status.ok());
+  EXPECT_EQ(Read(std::string("three/") + kRank0), "one\n");
+  EXPECT_EQ(Read(std::string("three/") + kRank1), "one\n");
+}
+
+TEST_F(PublishTest, AutotuneResultsWithEveryPathReplaceThoseOfTheStore) {
+  Write("one", kRank0, "one\n");
+  ASSERT_EQ(Outcome("one", source_), PublishOutcome::kPublished);
+  Write("two", kRank0, "two\n");
+  Write("two", kRank1, "two\n");
+  EXPECT_EQ(Outcome("two", source_), PublishOutcome::kPublished);
+  EXPECT_EQ(Outcome("one", source_), PublishOutcome::kCovered);
+  ASSERT_TRUE(Fetch("three", source_).status.ok());
+  EXPECT_EQ(Read(std::string("three/") + kRank0), "two\n");
+  EXPECT_EQ(Read(std::string("three/") + kRank1), "two\n");
+}
+
+TEST_F(PublishTest, ManyPublicationsBesideOtherAutotuneResultsArePackedWhole) {
+  Write("one", kRank0, "one\n");
+  Write("one", kRank1, "one\n");
+  ASSERT_EQ(Outcome("one", source_), PublishOutcome::kPublished);
+  Write("two", kRank0, "two\n");
+  for (int i = 0; i < 40; ++i) {
+    Write("two", "inductor/cd/c" + std::to_string(100 + i) + ".py");
+    ASSERT_EQ(Outcome("two", source_), PublishOutcome::kPublished) << i;
+  }
+  EXPECT_LE(ReadUsableBundle(source_, {})->manifest.layers.size(), 32U);
+  ASSERT_TRUE(Fetch("three", source_).status.ok());
+  EXPECT_EQ(Read(std::string("three/") + kRank0), "two\n");
+  EXPECT_EQ(Read(std::string("three/") + kRank1), "(missing)");
+}
+
+TEST_F(PublishTest, AbsolutePathsAreThoseOfTheDirectoryThatGetsTheFiles) {
+  const auto group = [this](const std::string& replica) {
+    return "{\"child_paths\": {\"k.json\": \"" + (temp_ / (replica + "/triton/KEY/k.json")) +
+           "\"}}";
+  };
+  constexpr char kGroup[] = "/triton/KEY/__grp__k.json";
+  Write("one", "triton/KEY/k.json", "{}");
+  Write("one", "triton/KEY/__grp__k.json", group("one"));
+  ASSERT_EQ(Outcome("one", source_), PublishOutcome::kPublished);
+  EXPECT_EQ(Fetch("elsewhere/two", source_).files, 2);
+  EXPECT_EQ(Read(std::string("elsewhere/two") + kGroup), group("elsewhere/two"));
+  EXPECT_EQ(Outcome("elsewhere/two", source_), PublishOutcome::kCovered);
+  EXPECT_EQ(Fetch("three", source_).files, 2);
+  EXPECT_EQ(Read(std::string("three") + kGroup), group("three"));
+  std::filesystem::remove_all(temp_ / "one");
+  EXPECT_EQ(Fetch("one", source_).files, 2);
+  EXPECT_EQ(Read(std::string("one") + kGroup), group("one"));
+}
+
+TEST_F(PublishTest, LocksInABundleAreNotRestored) {
+  constexpr char kLock[] = "torch_extensions/ops/lock";
+  Write("one", kA, "a\n");
+  Write("one", kLock, "");
+  const fs::Dir dir = Replica("one");
+  const auto file = [&dir](const std::string& path, int64_t bytes) {
+    return bundle::PackFile{
+        .path = path, .kind = "torch-extensions", .bytes = bytes, .open = [&dir, path] {
+          return capture::OpenStable({.tree = dir,
+                                      .path = path,
+                                      .expected = *dir.Stat(path),
+                                      .on_opening = {},
+                                      .detect_writers = false});
+        }};
+  };
+  ASSERT_EQ(Outcome("one", source_), PublishOutcome::kPublished);
+  const auto facts = ReadUsableBundle(source_, {})->config.facts;
+  const auto made = bundle::Publish(source_.store.place(), {file(kA, 2), file(kLock, 0)}, facts,
+                                    {.tag = source_.tag()}, {});
+  ASSERT_TRUE(made.ok()) << made.status();
+  ASSERT_THAT(StoredPaths(source_), ElementsAre(kA, kLock));
+  EXPECT_EQ(Fetch("two", source_).files, 1);
+  EXPECT_EQ(Read(std::string("two/") + kLock), "(missing)");
+  EXPECT_EQ(Fetch("two", source_).files, 0);
 }
 
 TEST_F(PublishTest, RemainsOfAKilledFetchAreRemovedAndNotUsed) {

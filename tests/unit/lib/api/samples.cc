@@ -220,7 +220,8 @@ NodeCacheSpec FullNodeCacheSpec() {
                     .settle_seconds = 2,
                     .started_time = At(1000),
                     .ready_time = At(42'000),
-                    .base_digest = DigestOfText("ranks")}};
+                    .base_digest = DigestOfText("ranks"),
+                    .grouped = true}};
   spec.starts = {{.pod_uid = "88bb",
                   .warmup_uid = "0b9c",
                   .run_as = "image",

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -55,6 +56,27 @@ TEST(Unpacker, KeepExistingRetainsFirstFile) {
   EXPECT_EQ(tree.at("triton/a"), "first");
   EXPECT_EQ(tree.at("triton/x"), "x");
   EXPECT_EQ(tree.at("inductor/b"), "b");
+}
+
+TEST(Unpacker, UnwantedFileIsNotCreated) {
+  const TempDir staging;
+  const fs::Dir dir = staging.Open();
+  const TestTree tree = {{"triton/a", {.content = "a"}},
+                         {"triton/b", {.content = Noise(10'000, 1)}},
+                         {"triton/c", {.content = "c"}}};
+  std::atomic<int> finished = 0;
+  const UnpackOptions options{
+      .on_file =
+          [&finished](const Entry&, const fs::Fd&) {
+            ++finished;
+            return absl::OkStatus();
+          },
+      .wanted = [](const Entry& entry) { return entry.path != "triton/b"; }};
+  const absl::Status status = Unpack(PackTree(tree), dir, options);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ReadTree(dir), (std::map<std::string, std::string>{
+                               {"triton/", ""}, {"triton/a", "a"}, {"triton/c", "c"}}));
+  EXPECT_EQ(finished, 2);
 }
 
 TEST(Unpacker, KeepExistingStillVerifiesContent) {

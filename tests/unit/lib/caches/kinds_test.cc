@@ -110,7 +110,8 @@ TEST(Kinds, Vllm) {
       {"vllm/modelinfos/llama.json", kind, Role::kContent, "wp", ""},
       {"vllm/deep_gemm/cache/kernel.a.1/kernel.cubin", "deepgemm", Role::kIndex, "hd",
        "vllm/deep_gemm/cache/kernel.a.1"},
-      {"vllm/flashinfer_autotune_cache/x/y.json", kind, Role::kContent, "wp", ""},
+      {"vllm/flashinfer_autotune_cache/x/y.json", kind, Role::kContent, "wp",
+       "vllm/flashinfer_autotune_cache"},
   };
   for (const Carried& c : files) {
     ExpectCarried(c);
@@ -149,8 +150,10 @@ TEST(Kinds, ClassifyFilesOfTheOtherCompilers) {
       {"cuda/index", "cuda", Role::kContent, "wpa", ""},
       {"cuda/a/b/0123456789", "cuda", Role::kIndex, "wp", ""},
       {"jax/jit_f-00ff-cache", "jax", Role::kIndex, "nhp", ""},
-      {"jax/xla_gpu_per_fusion_autotune_cache_dir/x.textproto", "jax", Role::kOutput, "wp", ""},
-      {"sglang/flashinfer/autotune/x.json", "sglang", Role::kContent, "wpd", ""},
+      {"jax/xla_gpu_per_fusion_autotune_cache_dir/x.textproto", "jax", Role::kOutput, "wp",
+       "jax/xla_gpu_per_fusion_autotune_cache_dir"},
+      {"sglang/flashinfer/autotune/x.json", "sglang", Role::kContent, "wpd",
+       "sglang/flashinfer/autotune"},
       {"sglang/triton/ABC/__grp__k.json", "triton", Role::kIndex, "h", "sglang/triton/ABC"},
       {"sglang/.cache/flashinfer/0.4.0/90a/cached_ops/moe/moe.so", "flashinfer", Role::kIndex,
        "nmwp", "sglang/.cache/flashinfer/0.4.0/90a/cached_ops/moe"},
@@ -219,6 +222,39 @@ TEST(Kinds, ClassifyFilesOfOtherAccelerators) {
   }
 }
 
+TEST(Kinds, NameTheSetOfAutotuneResults) {
+  const std::string model = "vllm/torch_compile_cache/torch_aot_compile/9f/inductor_cache";
+  const std::pair<std::string, std::string> files[] = {
+      {"inductor/ab/0011.best_config", "inductor"},
+      {"inductor/cache/0011", "inductor"},
+      {model + "/ab/0011.best_config", model},
+      {"triton/ABC/kernel.autotune.json", "triton/ABC"},
+      {"helion/0011.best_config", "helion"},
+      {"vllm/flashinfer_autotune_cache/0.7.0/90a/ff/autotune_configs.json",
+       "vllm/flashinfer_autotune_cache"},
+      {"sglang/flashinfer/autotune/0.7.0/90a/ff/rank0.json", "sglang/flashinfer/autotune"},
+      {"flashinfer/.cache/flashinfer/autotune/v2/00ff/manifest.json",
+       "flashinfer/.cache/flashinfer/autotune/v2/00ff"},
+      {"flashinfer/.cache/flashinfer/autotune/v2/00ff/entries/01.json",
+       "flashinfer/.cache/flashinfer/autotune/v2/00ff"},
+      {"tilelang/0.1.6/linux-x86_64/autotuner/ab/best.json",
+       "tilelang/0.1.6/linux-x86_64/autotuner"},
+      {"jax/xla_gpu_per_fusion_autotune_cache_dir/x.textproto",
+       "jax/xla_gpu_per_fusion_autotune_cache_dir"},
+      {"miopen/gfx942130.udb", "miopen"},
+      {"tensorrt/TensorrtExecutionProvider_cache_sm90.timing", "tensorrt"},
+      {"inductor/ab/cab.py", ""},
+      {"triton/ABC/kernel.json", ""},
+      {"miopen/gfx942130.ukdb", ""},
+      {"flashinfer/.cache/flashinfer/0.7.0/90a/cached_ops/moe/moe.so", ""},
+  };
+  for (const auto& [path, set] : files) {
+    const Placement placement = CacheTable::AllPresets().Classify(path);
+    EXPECT_TRUE(placement.carried()) << path;
+    EXPECT_EQ(placement.autotune_set, set) << path;
+  }
+}
+
 TEST(Kinds, SkipFilesForTheRightReason) {
   const std::pair<const char*, Skip> files[] = {
       {"inductor/locks/cab.lock", Skip::kLock},
@@ -247,7 +283,7 @@ TEST(Kinds, SkipFilesForTheRightReason) {
       {"flash_attention/ab12/.00ff.0123.tmp.o", Skip::kTemporary},
       {"flash_attention/ab12/00ff.lock", Skip::kLock},
       {"helion/tmp.0123", Skip::kTemporary},
-      {"aiter/build/lock_module_norm", Skip::kNotAllowed},
+      {"aiter/build/lock_module_norm", Skip::kLock},
       {"aiter/build/module_norm/build/module_norm.so", Skip::kNotAllowed},
       {"miopen/gfx942130.ukdb-journal", Skip::kNotAllowed},
       {"neuron/neuronxcc-2.21/MODULE_1+2/model.hlo_module.pb.lock", Skip::kLock},
@@ -274,9 +310,44 @@ TEST(Kinds, NeverCarryLocks) {
     const auto table = CacheTable::Make({{.name = preset}});
     ASSERT_TRUE(table.ok()) << table.status();
     for (const std::string& directory : table->Directories()) {
-      EXPECT_NE(table->Classify(directory + "/core.12345.lock").skip, Skip::kNo) << directory;
+      for (const char* name : {"core.12345.lock", "lock", ".lockfile", ".ninja_lock", "locks/a"}) {
+        for (const std::string parent :
+             {"", "/a", "/a/b", "/.cache/flashinfer/1/90a/cached_ops/a"}) {
+          const std::string path = directory + parent + "/" + name;
+          EXPECT_EQ(SkipName(table->Classify(path).skip), "lock") << path;
+        }
+      }
     }
   }
+  const auto custom = CacheTable::Make({{.name = "mine", .env = "MINE_DIR"}});
+  EXPECT_EQ(SkipName(custom->Classify("mine/ops/lock").skip), "lock");
+}
+
+// The locks of each engine at the path where it makes them, and whether its existence alone makes
+// other processes wait.
+TEST(Kinds, NameTheLocksThatAKilledProcessLeavesBehind) {
+  const std::pair<const char*, bool> locks[] = {
+      {"torch_extensions/my_ops/lock", true},
+      {"torch_extensions/py311_cu130/my_ops/lock", true},
+      {"aiter/build/lock_module_norm", true},
+      {"aiter/lock_module_norm", true},
+      {"aiter/build/module_norm/build/lock", true},
+      {"neuron/neuronxcc-2.21/MODULE_1+2/model.hlo_module.pb.lock", true},
+      {"tvm_ffi/add_one/lock", false},
+      {"flashinfer/.cache/flashinfer/0.7.0/90a/cached_ops/moe/moe.lock", false},
+      {"flashinfer/.cache/flashinfer/0.7.0/90a/cached_ops/moe/.ninja_lock", false},
+      {"inductor/locks/cab.lock", false},
+      {"vllm/torch_compile_cache/9f.lock", false},
+      {"sglang/cute_aot/ab12/00ff.lock", false},
+      {"flash_attention/ab12/00ff.lock", false},
+      {"jax/.lockfile", false},
+  };
+  for (const auto& [path, is_baton] : locks) {
+    const Placement placement = CacheTable::AllPresets().Classify(path);
+    EXPECT_EQ(SkipName(placement.skip), "lock") << path;
+    EXPECT_EQ(placement.baton, is_baton) << path;
+  }
+  EXPECT_FALSE(CacheTable::AllPresets().Classify("torch_extensions/lock_ops/lock_ops.so").baton);
 }
 
 }  // namespace

@@ -66,6 +66,13 @@ TEST(SelectUsed, SelectsAllGuardVariantsOfAGraph) {
               ElementsAre("inductor/fxgraph/aa/fk/1", "inductor/fxgraph/aa/fk/2"));
 }
 
+TEST(SelectUsed, SelectsAllAutotuneResultsOfASetOrNone) {
+  const std::string set = "sglang/flashinfer/autotune/0.7.0/90a/ff/";
+  const std::string other = "vllm/flashinfer_autotune_cache/0.7.0/90a/ff/autotune_configs.json";
+  EXPECT_THAT(Select({set + "rank0.json", set + "rank1.json", other}, {set + "rank0.json"}),
+              ElementsAre(set + "rank0.json", set + "rank1.json"));
+}
+
 TEST(SelectUsed, SelectsSourcesOfNinjaWithoutAnEvent) {
   const std::string op = "flashinfer/.cache/flashinfer/1/90a/cached_ops/moe/";
   const std::string other = "flashinfer/.cache/flashinfer/1/90a/cached_ops/old/old.so";

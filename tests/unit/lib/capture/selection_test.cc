@@ -80,6 +80,20 @@ TEST_F(SelectionTest, SelectsCompleteFiles) {
   EXPECT_TRUE(selection->truncated.empty());
 }
 
+TEST_F(SelectionTest, EmptyAutotuneResultLeavesOutItsSet) {
+  const std::string set = "sglang/flashinfer/autotune/0.7.0/90a/";
+  scratch_.Write(set + "rank0.json", "{}");
+  scratch_.Write(set + "rank1.json", "");
+  scratch_.Write("inductor/ab/00.best_config", "{}");
+  const absl::StatusOr<Selection> selection = Select();
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  const std::set<std::string> names = Names(selection->files);
+  EXPECT_FALSE(names.contains(set + "rank0.json"));
+  EXPECT_TRUE(names.contains("inductor/ab/00.best_config"));
+  EXPECT_EQ(selection->truncated,
+            std::vector<std::string>{set + "rank1.json: empty autotune result"});
+}
+
 TEST_F(SelectionTest, SelectionWithoutHostCodeIsNotNative) {
   std::filesystem::remove(scratch_ / kObjectFile);
   std::filesystem::remove(scratch_ / kSourceFile);

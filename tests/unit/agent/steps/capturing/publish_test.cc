@@ -60,6 +60,20 @@ TEST_F(PublishTest, WritesBundleWithFacts) {
   EXPECT_TRUE(facts.requires_cpu_class);
 }
 
+TEST_F(PublishTest, BundleOfAGroupHasNoAutotuneResults) {
+  scratch_.Write("inductor/ab/00.best_config", "{}");
+  scratch_.Write("sglang/flashinfer/autotune/0.7.0/rank0.json", "{}");
+  PublishJob job = Job();
+  EXPECT_EQ(PublishTree(job, {})->publication.files, 4);
+  job.request.grouped = true;
+  const auto published = PublishTree(job, {});
+  ASSERT_TRUE(published.ok()) << published.status();
+  const auto bundle = bundle::ReadBundle({store_, repository_}, published->publication.digest, {});
+  ASSERT_EQ(bundle->config.entries.size(), 2U);
+  EXPECT_EQ(bundle->config.entries[0].path, kObjectFile);
+  EXPECT_EQ(bundle->config.entries[1].path, kIndexFile);
+}
+
 TEST_F(PublishTest, SignsBundleOnce) {
   PublishJob job = Job();
   const Scratch keys_folder;

@@ -127,6 +127,40 @@ TEST_F(FetchTest, FirstBundleWinsInUnion) {
       (Files{{kIndexFile, "first"}, {kOutputFile, "only first"}, {kSourceFile, "only second"}}));
 }
 
+TEST_F(FetchTest, AutotuneResultsOfATreeComeFromOneBundle) {
+  const std::string set = "sglang/flashinfer/autotune/0.7.0/90a/";
+  const Digest first = Publish({{kIndexFile, "first"}, {set + "rank0.json", "first"}});
+  const Digest second = Publish({{kOutputFile, "only second"},
+                                 {set + "rank0.json", "second"},
+                                 {set + "rank1.json", "second"}});
+  const Fetch step = FetchOf({first, second});
+  const auto outcome = RunFetch(step);
+  ASSERT_TRUE(std::holds_alternative<Fetched>(outcome)) << FaultOf(outcome);
+  const Files expected = {
+      {kIndexFile, "first"}, {kOutputFile, "only second"}, {set + "rank0.json", "first"}};
+  EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)), expected);
+  EXPECT_EQ(ReadEntryRecords(root_.dir(), step.generation)->size(), expected.size());
+  // Also if the files could be taken from a tree of the second bundle.
+  const Fetch source = FetchOf({second});
+  ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(source)));
+  ASSERT_TRUE(fs::RemoveTree(root_.dir(), GenerationPath(step.generation)).ok());
+  Fetch again = step;
+  again.sources = {source.generation};
+  ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(again)));
+  EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)), expected);
+}
+
+TEST_F(FetchTest, AutotuneResultsThatAgreeAreUnited) {
+  const std::string set = "sglang/flashinfer/autotune/0.7.0/90a/";
+  const Digest first = Publish({{set + "rank0.json", "equal"}});
+  const Digest second = Publish({{set + "rank0.json", "equal"}, {set + "rank1.json", "more"}});
+  const Fetch step = FetchOf({first, second});
+  const auto outcome = RunFetch(step);
+  ASSERT_TRUE(std::holds_alternative<Fetched>(outcome)) << FaultOf(outcome);
+  EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)),
+            (Files{{set + "rank0.json", "equal"}, {set + "rank1.json", "more"}}));
+}
+
 TEST_F(FetchTest, RepeatedFetchGivesSameTree) {
   const Fetch step = FetchOf({Publish(files_)});
   ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));

@@ -43,6 +43,33 @@ TEST_F(Ranks, RanksAreCapturedInTurnAndKeepEarlierFiles) {
   EXPECT_EQ(plan.builds_finished[0].reason, "Captured");
 }
 
+TEST_F(Ranks, EveryCaptureOfAGroupIsMarkedAsGrouped) {
+  Three();
+  PlanAt(111);
+  ASSERT_EQ(RequestsTo(0).size(), 1U);
+  EXPECT_TRUE(RequestsTo(0)[0].grouped);
+  Pushed(0, "a");
+  PlanAt(120);
+  ASSERT_EQ(RequestsTo(1).size(), 1U);
+  EXPECT_TRUE(RequestsTo(1)[0].grouped);
+}
+
+TEST_F(Ranks, PodAloneInItsGroupIsNotGrouped) {
+  Rank(0);
+  Rank(1, Labels("1"));
+  PlanAt(111);
+  ASSERT_EQ(RequestsTo(0).size(), 1U);
+  EXPECT_FALSE(RequestsTo(0)[0].grouped);
+}
+
+TEST_F(Ranks, PodWithoutAGroupIsNotGrouped) {
+  Rank(0, {});
+  Rank(1, {});
+  PlanAt(111);
+  ASSERT_EQ(RequestsTo(0).size(), 1U);
+  EXPECT_FALSE(RequestsTo(0)[0].grouped);
+}
+
 TEST_F(Ranks, BundleIsPublishedAfterLastRank) {
   Three();
   CaptureBuilder();
