@@ -21,6 +21,7 @@ codec::Json ToJson(const KindDescription& kind) {
   return {{"name", kind.name},
           {"directory", kind.directory},
           {"variables", kind.variables},
+          {"refusesToCompileWith", kind.strict},
           {"optIn", kind.opt_in},
           {"engine", kind.engine},
           {"proof", kind.proof},
@@ -54,6 +55,7 @@ void PrintKind(const KindDescription& kind, Console& console) {
   line("engine", kind.engine);
   line("directory", fmt::format("{}/{}", api::kMountPath, kind.directory));
   lines("variables", kind.variables);
+  lines("refuses with", kind.strict);
   line("selected", kind.opt_in.empty() ? "by default" : "only by name: " + kind.opt_in);
   line("proof", kind.proof);
   line("absolute paths", kind.absolute_paths);
