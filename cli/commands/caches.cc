@@ -18,21 +18,14 @@ namespace {
 using caches::KindDescription;
 
 codec::Json ToJson(const KindDescription& kind) {
-  return {{"name", kind.name},
-          {"directory", kind.directory},
-          {"variables", kind.variables},
-          {"optIn", kind.opt_in},
-          {"engine", kind.engine},
-          {"proof", kind.proof},
-          {"absolutePaths", kind.absolute_paths},
-          {"rewritten", kind.rewritten},
-          {"hit", kind.hit},
-          {"miss", kind.miss},
-          {"autotune", kind.autotune},
-          {"links", kind.links},
-          {"captured", kind.captured},
-          {"staleLocks", kind.batons},
-          {"skipped", kind.skipped},
+  return {{"name", kind.name},           {"directory", kind.directory},
+          {"variables", kind.variables}, {"refusesToCompileWith", kind.strict},
+          {"optIn", kind.opt_in},        {"engine", kind.engine},
+          {"proof", kind.proof},         {"absolutePaths", kind.absolute_paths},
+          {"rewritten", kind.rewritten}, {"hit", kind.hit},
+          {"miss", kind.miss},           {"autotune", kind.autotune},
+          {"links", kind.links},         {"captured", kind.captured},
+          {"staleLocks", kind.batons},   {"skipped", kind.skipped},
           {"versions", kind.versions}};
 }
 
@@ -57,6 +50,7 @@ void PrintKind(const KindDescription& kind, Console& console) {
   line("engine", kind.engine);
   line("directory", fmt::format("{}/{}", api::kMountPath, kind.directory));
   lines("variables", kind.variables);
+  lines("refuses with", kind.strict);
   line("selected", kind.opt_in.empty() ? "by default" : "only by name: " + kind.opt_in);
   line("proof", kind.proof);
   line("absolute paths", kind.absolute_paths);

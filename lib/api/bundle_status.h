@@ -26,7 +26,7 @@ struct HungStart {
 
 inline constexpr size_t kHungStartsMax = 8;
 
-// A bundle that is withheld from every node, because starts with it hung.
+// A bundle that is withheld from every node, because starts with it hung or its engine refused it.
 struct SuspendedBundle {
   std::string key;
   Digest digest;
@@ -35,7 +35,8 @@ struct SuspendedBundle {
   std::string image;
   bool native = true;  // as in BundleStatus
   WallTime suspended_time{};
-  std::vector<HungStart> hung_starts;  // at most kHungStartsMax
+  // At most kHungStartsMax; empty if the proof of the bundle failed.
+  std::vector<HungStart> hung_starts;
   std::string message;
   friend bool operator==(const SuspendedBundle&, const SuspendedBundle&) = default;
 };
@@ -65,7 +66,7 @@ struct BundleStatus {
   friend bool operator==(const BundleStatus&, const BundleStatus&) = default;
 };
 
-enum class BuilderState { kElected, kCapturing, kCaptured, kFailed };
+enum class BuilderState { kElected, kCapturing, kProving, kCaptured, kFailed };
 
 // The bundle of a build before it is recorded in status.bundles. If the builder belongs to a group
 // of pods, the bundle has the files of those captured so far.
@@ -77,6 +78,16 @@ struct CapturedBundle {
   double compile_seconds = 0;
   WallTime captured_time{};  // when the last pod was captured, or its capture given up
   friend bool operator==(const CapturedBundle&, const CapturedBundle&) = default;
+};
+
+// The proof of a captured bundle (CompileSpec::proof) on the builder's node.
+struct ProofStatus {
+  std::string job;      // name of the proof Job; empty until it is requested
+  std::string pod_uid;  // pod of that Job; empty until its container has started
+  WallTime started_time{};
+  WallTime requested_time{};  // when the Job was first requested; zero before
+  WallTime answered_time{};   // time of the last response to compile.requests; zero before
+  friend bool operator==(const ProofStatus&, const ProofStatus&) = default;
 };
 
 inline constexpr size_t kRanksMax = 64;
@@ -107,9 +118,15 @@ struct BuilderStatus {
   // If the builder belongs to a group of pods: uids of the pods of the group that were captured or
   // given up, the builder's own first; at most kRanksMax.
   std::vector<std::string> ranks;
-  // Set from the capture of the builder's own pod until the bundle of the group is published.
+  // Set from the capture of the builder's own pod until the bundle is published or refused.
   std::optional<CapturedBundle> captured;
+  std::optional<ProofStatus> proof;  // set while the state is kProving
   friend bool operator==(const BuilderStatus&, const BuilderStatus&) = default;
 };
+
+// Returns the name of the Job that the build or its proof waits for; empty if there is none.
+inline const std::string& CurrentJob(const BuilderStatus& builder) {
+  return builder.proof ? builder.proof->job : builder.job;
+}
 
 }  // namespace cachewarm::api

@@ -11,8 +11,8 @@ namespace cachewarm::api {
 
 bool operator==(const CompileSpec& a, const CompileSpec& b) {
   const auto limits = [](const CompileSpec& spec) {
-    return std::tie(spec.builder, spec.timeout_seconds, spec.pending_seconds, spec.settle_seconds,
-                    spec.backoff_limit, spec.requests);
+    return std::tie(spec.builder, spec.proof, spec.timeout_seconds, spec.pending_seconds,
+                    spec.settle_seconds, spec.backoff_limit, spec.requests);
   };
   const bool same = (a.overrides == nullptr) == (b.overrides == nullptr) &&
                     (a.overrides == nullptr || *a.overrides == *b.overrides);
@@ -43,6 +43,9 @@ absl::StatusOr<CacheWarmup> DecodeCacheWarmup(const codec::Json& object) {
 
 std::string_view Name(Builder value) {
   return json::TextOf(json::kBuilderWords, value);
+}
+std::string_view Name(Proof value) {
+  return json::TextOf(json::kProofWords, value);
 }
 std::string_view Name(GateMode value) {
   return json::TextOf(json::kGateModeWords, value);

@@ -37,6 +37,10 @@ struct CacheChoice {
 
 enum class Builder { kAuto, kFirstPod, kJob };
 
+// Engine: before the bundle of a builder Job is published to all nodes, a second Job starts with it
+// while its engine must not compile (lib/caches/kind.h, CacheKind::strict).
+enum class Proof { kNone, kEngine };
+
 struct HttpHeader {
   std::string name;
   std::string value;
@@ -59,6 +63,7 @@ struct BuildRequest {
 // Settings of builds. timeout_seconds counts from the start of the builder's container.
 struct CompileSpec {
   Builder builder = Builder::kAuto;
+  Proof proof = Proof::kNone;
   int timeout_seconds = 1800;
   int pending_seconds = 600;  // how long a builder may wait for a node
   int settle_seconds = 10;
@@ -232,6 +237,7 @@ codec::Json EncodeSpec(const WarmupSpec& spec);
 codec::Json EncodeStatus(const WarmupStatus& status);
 
 std::string_view Name(Builder value);
+std::string_view Name(Proof value);
 std::string_view Name(GateMode value);
 std::string_view Name(BuilderState value);
 std::string_view Name(StartResult value);  // "hit", as in metric labels

@@ -33,6 +33,8 @@ inline constexpr std::string_view kHeldSecondsAnnotation = "cachewarm.io/held-se
 // Labels of a builder Job and its pod: uid of the warmup, and the key that is built.
 inline constexpr std::string_view kBuilderWarmupLabel = "cachewarm.io/builder-warmup";
 inline constexpr std::string_view kBuilderKeyLabel = "cachewarm.io/builder-key";
+// Label of a Job that proves a bundle, and of its pod; the value is "true".
+inline constexpr std::string_view kBuilderProofLabel = "cachewarm.io/builder-proof";
 // Readiness gate of a builder Job's pod. Its condition is never set, so that no Service sends
 // traffic to the pod.
 inline constexpr std::string_view kBuilderReadinessGate = "cachewarm.io/serving";

@@ -45,7 +45,7 @@ inline constexpr std::string_view kHealthy = "Healthy";
 inline constexpr std::string_view kBuildFailed = "BuildFailed";
 inline constexpr std::string_view kNodesFailed = "NodesFailed";
 inline constexpr std::string_view kStoreError = "StoreError";
-inline constexpr std::string_view kBundleSuspended = "BundleSuspended";  // starts with it hang
+inline constexpr std::string_view kBundleSuspended = "BundleSuspended";  // hangs or is refused
 
 // Builders and captures
 inline constexpr std::string_view kBuilderElected = "BuilderElected";
@@ -56,6 +56,8 @@ inline constexpr std::string_view kBuilderPending = "BuilderPending";
 inline constexpr std::string_view kBuilderCrashed = "BuilderCrashed";
 inline constexpr std::string_view kBuilderJobRejected = "BuilderJobRejected";
 inline constexpr std::string_view kBuildRequestFailed = "BuildRequestFailed";
+inline constexpr std::string_view kProofStarted = "ProofStarted";
+inline constexpr std::string_view kProofFailed = "ProofFailed";
 inline constexpr std::string_view kPodHeld = "PodHeld";
 // Event about a CacheWarmup: a pod that started with a bundle is not Ready in time.
 inline constexpr std::string_view kStartHung = "StartHung";

@@ -75,6 +75,11 @@ Placement PlaceInCustomCache(const api::CacheChoice& cache, std::string_view bel
           .autotune_set = {}};
 }
 
+void SortByName(std::vector<api::EnvVar>& env) {
+  std::sort(env.begin(), env.end(),
+            [](const api::EnvVar& a, const api::EnvVar& b) { return a.name < b.name; });
+}
+
 }  // namespace
 
 const std::vector<std::string>& PresetNames() {
@@ -94,6 +99,16 @@ absl::Status CheckPresetName(std::string_view name) {
              : absl::InvalidArgumentError(
                    fmt::format("\"{}\" is not a cache kind that cachewarm knows (known: {})", name,
                                fmt::join(PresetNames(), ", ")));
+}
+
+std::vector<std::string> ProvablePresetNames() {
+  std::vector<std::string> names;
+  for (const CacheKind& kind : AllKinds()) {
+    if (!kind.strict.empty()) {
+      names.emplace_back(kind.name);
+    }
+  }
+  return names;
 }
 
 CacheTable CacheTable::OfPresets(bool with_opt_in) {
@@ -130,8 +145,18 @@ std::vector<api::EnvVar> CacheTable::Env(const std::set<std::string, std::less<>
   for (const api::CacheChoice& cache : custom_) {
     env.push_back({.name = cache.env, .value = fmt::format("{}/{}", api::kMountPath, cache.path)});
   }
-  std::sort(env.begin(), env.end(),
-            [](const api::EnvVar& a, const api::EnvVar& b) { return a.name < b.name; });
+  SortByName(env);
+  return env;
+}
+
+std::vector<api::EnvVar> CacheTable::StrictEnv() const {
+  std::vector<api::EnvVar> env;
+  for (const CacheKind* kind : kinds_) {
+    for (const EnvRow& row : kind->strict) {
+      env.push_back({.name = std::string(row.name), .value = std::string(row.value)});
+    }
+  }
+  SortByName(env);
   return env;
 }
 

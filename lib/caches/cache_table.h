@@ -18,6 +18,8 @@ const std::vector<std::string>& PresetNames();
 // Returns INVALID_ARGUMENT if `name` is not a preset. The message quotes `name` and lists the
 // presets; the caller adds the name of the field and the remedy.
 absl::Status CheckPresetName(std::string_view name);
+// Returns the names of the presets with variables for a proof (CacheTable::StrictEnv).
+std::vector<std::string> ProvablePresetNames();
 
 struct CacheKind;
 
@@ -44,6 +46,9 @@ class CacheTable {
   // those that would make an engine ignore one of `own`, the variables that the container sets
   // itself.
   std::vector<api::EnvVar> Env(const std::set<std::string, std::less<>>& own = {}) const;
+  // Returns the variables that make the engines of the table exit instead of compiling (CacheKind::
+  // strict), sorted by name. Empty if no kind of the table has one.
+  std::vector<api::EnvVar> StrictEnv() const;
   // Returns true if the table contains the preset `name`.
   bool Selects(std::string_view name) const;
   // Returns the properties of the file `path`, relative to the root of a generation (one version of

@@ -54,6 +54,7 @@ KindDescription Describe(const CacheKind& kind) {
   KindDescription description{.name = std::string(kind.name),
                               .directory = std::string(kind.path),
                               .variables = {},
+                              .strict = {},
                               .opt_in = std::string(kind.opt_in),
                               .engine = std::string(facts.engine),
                               .proof = std::string(facts.proof),
@@ -69,6 +70,9 @@ KindDescription Describe(const CacheKind& kind) {
                               .versions = {}};
   for (const EnvRow& row : kind.env) {
     description.variables.push_back(fmt::format("{}={}", row.name, row.value));
+  }
+  for (const EnvRow& row : kind.strict) {
+    description.strict.push_back(fmt::format("{}={}", row.name, row.value));
   }
   const std::string root = kind.root.empty() ? "" : fmt::format("{}/", kind.root);
   for (const NestedRow& nested : kind.nested) {

@@ -11,6 +11,7 @@ struct KindDescription {
   std::string name;
   std::string directory;               // below /var/cache/cachewarm
   std::vector<std::string> variables;  // "NAME=VALUE", where a leading "@" is the directory
+  std::vector<std::string> strict;     // variables with which the engine refuses to compile
   std::string opt_in;                  // why the kind is selected only by name; empty: by default
   std::string engine;                  // the engine that writes the files
   // How the kind was verified: the version that was run, or the source of the layout.

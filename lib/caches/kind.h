@@ -92,7 +92,9 @@ struct CacheKind {
   // them.
   std::string_view root = {};
   std::vector<EnvRow> env;
-  std::vector<NestedRow> nested;
+  // Variables that make the engine exit instead of compiling code that the cache lacks.
+  std::vector<EnvRow> strict = {};
+  std::vector<NestedRow> nested = {};
   std::vector<FileRow> files;
   std::vector<VersionRow> versions = {};
   bool directory_is_write = false;

@@ -72,8 +72,9 @@ kube::Outcome RetryOf(const apply::ExecuteResult& executed) {
 std::set<std::string> JobsOf(const api::WarmupStatus& status) {
   std::set<std::string> jobs;
   for (const api::BuilderStatus& builder : status.builders) {
-    if (builder.finished_time == WallTime{} && !builder.job.empty()) {
-      jobs.insert(builder.job);
+    const std::string& job = api::CurrentJob(builder);
+    if ((builder.finished_time == WallTime{} || builder.proof) && !job.empty()) {
+      jobs.insert(job);
     }
   }
   return jobs;

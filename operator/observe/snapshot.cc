@@ -143,8 +143,9 @@ bool IsOwnBuilderJob(const ClusterCache& cluster, const kube::CachedObject& job,
     return false;
   }
   const auto& builders = warmup->status.builders;
-  return std::any_of(builders.begin(), builders.end(),
-                     [&](const auto& each) { return each.job == job.own_name(); });
+  return std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
+    return each.job == job.own_name() || api::CurrentJob(each) == job.own_name();
+  });
 }
 
 void AddJobs(const ClusterCache& cluster, plan::Snapshot& snapshot) {

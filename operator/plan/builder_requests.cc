@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 
 #include "lib/api/reasons.h"
+#include "operator/plan/building/proof.h"
 #include "operator/plan/decisions.h"
 
 namespace cachewarm::plan {
@@ -10,12 +14,14 @@ using api::BuilderStatus;
 
 bool FollowBuildRequests(PlanContext& context, const PodView& pod, BuilderStatus& builder) {
   const auto& requests = context.in.warmup.spec.compile.requests;
-  if (builder.job.empty() || requests.empty() || builder.answered_time != WallTime{}) {
+  WallTime& answered = builder.proof ? builder.proof->answered_time : builder.answered_time;
+  const std::string& uid = pod.pod->meta.uid;
+  if (builder.job.empty() || requests.empty() || answered != WallTime{}) {
     return true;
   }
   const auto begun =
       std::find_if(context.in.build_requests.begin(), context.in.build_requests.end(),
-                   [&](const BuildRequestsState& each) { return each.pod_uid == builder.pod_uid; });
+                   [&](const BuildRequestsState& each) { return each.pod_uid == uid; });
   const bool has_begun = begun != context.in.build_requests.end();
   // The server in the builder's pod accepts requests once the pod's containers are ready; the pod
   // then has an IP. While the server compiles, its readiness probe may fail, so requests that have
@@ -24,17 +30,21 @@ bool FollowBuildRequests(PlanContext& context, const PodView& pod, BuilderStatus
     return false;
   }
   if (!has_begun || !begun->ended) {
-    context.out.build_requests.push_back({.pod_uid = builder.pod_uid,
-                                          .pod_name = builder.pod_name,
+    context.out.build_requests.push_back({.pod_uid = uid,
+                                          .pod_name = pod.pod->meta.name,
                                           .pod_ip = pod.pod->ip,
                                           .requests = requests});
     return false;
   }
   if (!begun->failure.empty()) {
-    FailBuild(context, builder, api::reason::kBuildRequestFailed, begun->failure);
+    if (builder.proof) {
+      RefuseBundle(context, builder, fmt::format("pod {}: {}", pod.pod->meta.name, begun->failure));
+    } else {
+      FailBuild(context, builder, api::reason::kBuildRequestFailed, begun->failure);
+    }
     return false;
   }
-  builder.answered_time = context.stamp();
+  answered = context.stamp();
   return true;
 }
 

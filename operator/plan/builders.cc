@@ -11,6 +11,7 @@
 #include "lib/codec/json_value.h"
 #include "operator/plan/building/job_refusal.h"
 #include "operator/plan/building/jobs.h"
+#include "operator/plan/building/proof.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/groups.h"
 
@@ -61,6 +62,7 @@ std::string HashSettings(const api::WarmupSpec& spec) {
   counts.compile.timeout_seconds = spec.compile.timeout_seconds;
   counts.compile.pending_seconds = spec.compile.pending_seconds;
   counts.compile.settle_seconds = spec.compile.settle_seconds;
+  counts.compile.proof = spec.compile.proof;
   return DigestOf(codec::DumpJson(api::EncodeSpec(counts))).Short();
 }
 
@@ -215,25 +217,41 @@ void ElectFirstPod(PlanContext& context, const LiveKey& key,
   }
 }
 
+void ElectJob(PlanContext& context, const LiveKey& key) {
+  const api::SuspendedBundle* suspended = LastSuspendedFor(context, key);
+  if (suspended != nullptr && context.in.now < suspended->suspended_time + kTreeReplacement) {
+    RequeueAt(context, suspended->suspended_time + kTreeReplacement);
+    return;
+  }
+  const BuilderStatus* last = FindBuilder(context.out.status, key.key);
+  const BuildTrigger trigger{.revision = JobRevision(context), .created = context.in.now};
+  if (MayMakeJob(context, key) && MayBuild(context, last, trigger)) {
+    MakeJob(context, key, StartBuild(context, key, trigger));
+  }
+}
+
+// Rebuilds a bundle that pods missed. A pod that missed it has compiled already, unless the next
+// bundle must be proven, which only a Job can start.
+void ElectForMissed(PlanContext& context, const LiveKey& key,
+                    const std::vector<const PodView*>& missed) {
+  if (!NeedsProof(context)) {
+    ElectFirstPod(context, key, missed);
+  } else if (!missed.empty()) {
+    ElectJob(context, key);
+  }
+}
+
 void ElectFor(PlanContext& context, const LiveKey& key) {
   const BuilderStatus* last = FindBuilder(context.out.status, key.key);
   if (last != nullptr && IsRunning(*last)) {
     return;
   }
   if (const api::BundleStatus* bundle = BundleFor(context, key)) {
-    ElectFirstPod(context, key, PodsThatMissed(context, key, *bundle));
+    ElectForMissed(context, key, PodsThatMissed(context, key, *bundle));
     return;
   }
   if (UsesJob(context)) {
-    const api::SuspendedBundle* suspended = LastSuspendedFor(context, key);
-    if (suspended != nullptr && context.in.now < suspended->suspended_time + kTreeReplacement) {
-      RequeueAt(context, suspended->suspended_time + kTreeReplacement);
-      return;
-    }
-    const BuildTrigger trigger{.revision = JobRevision(context), .created = context.in.now};
-    if (MayMakeJob(context, key) && MayBuild(context, last, trigger)) {
-      MakeJob(context, key, StartBuild(context, key, trigger));
-    }
+    ElectJob(context, key);
     return;
   }
   const auto running = BuilderPods(context, key);
@@ -300,24 +318,27 @@ void Follow(PlanContext& context, BuilderStatus& builder) {
   if (!builder.job.empty() && EndBlockingJob(context, builder)) {
     return;
   }
-  if (builder.captured) {
+  if (builder.captured && !builder.proof) {
     FollowRanks(context, builder);
     return;
   }
-  if (!builder.node.empty()) {
+  if (!builder.node.empty() && !builder.proof) {
     FollowCapture(context, builder);
     return;
   }
   const auto key = std::find_if(context.keys.begin(), context.keys.end(),
                                 [&](const LiveKey& each) { return each.key == builder.key; });
-  if (!builder.job.empty()) {
-    FollowJob(context, key == context.keys.end() ? nullptr : &*key, builder);
-  } else if (key == context.keys.end()) {
+  const LiveKey* live = key == context.keys.end() ? nullptr : &*key;
+  if (builder.proof) {
+    FollowProof(context, live, builder);
+  } else if (!builder.job.empty()) {
+    FollowJob(context, live, builder);
+  } else if (live == nullptr) {
     RetireCandidate(context, builder,
                     "the build is obsolete: no pod uses the image of the build any more, or no "
                     "node with the GPU type and CPU class of the build is left");
   } else {
-    FollowCandidate(context, *key, builder);
+    FollowCandidate(context, *live, builder);
   }
 }
 
@@ -341,6 +362,8 @@ void FailBuild(PlanContext& context, BuilderStatus& builder, std::string_view wh
   builder.finished_time = context.stamp();
   builder.reason = std::string(why);
   builder.message = TruncateMessage(std::move(message));
+  builder.captured.reset();
+  builder.proof.reset();
   context.out.builds_finished.push_back(
       {.gpu_type = builder.gpu_type,
        .reason = builder.reason,
@@ -362,6 +385,7 @@ void DecideBuilders(PlanContext& context) {
     return;
   }
   context.build_settings = HashSettings(context.in.warmup.spec);
+  ForgetRefusedBundles(context);
   // Iterate by index, because a call in the loop may add entries.
   for (size_t i = 0; i < context.out.status.builders.size(); ++i) {
     if (BuilderStatus& builder = context.out.status.builders[i]; IsRunning(builder)) {

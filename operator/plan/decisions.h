@@ -35,8 +35,8 @@ void DecideBuilders(PlanContext& context);
 // captured.
 void FollowCapture(PlanContext& context, api::BuilderStatus& builder);
 // capturing/ranks.cc: after the builder's own directory is captured (`captured` is set), requests
-// the captures of the other pods of its group (its ranks), one at a time. Records the bundle when
-// no pod is left.
+// the captures of the other pods of its group (its ranks), one at a time. Completes the build
+// (building/publication.h) when no pod is left.
 void FollowRanks(PlanContext& context, api::BuilderStatus& builder);
 // Ends the build of `builder` without a bundle.
 void FailBuild(PlanContext& context, api::BuilderStatus& builder, std::string_view reason,
@@ -46,9 +46,9 @@ void FailBuild(PlanContext& context, api::BuilderStatus& builder, std::string_vi
 // settings.
 inline constexpr int kSuspendedPerKeyMax = 2;
 
-// builder_requests.cc: plans to send spec.compile.requests to the pod of a builder Job, and fails
-// the build if a request failed. Returns true once all requests have been answered, or if there are
-// none to send.
+// builder_requests.cc: plans to send spec.compile.requests to `pod`, the pod of a builder Job or of
+// the Job of its proof, and fails the build if a request failed. Returns true once all requests
+// have been answered, or if there are none to send.
 bool FollowBuildRequests(PlanContext& context, const PodView& pod, api::BuilderStatus& builder);
 
 // starts.cc: decides which first starts of pods the agents observe. Adds finished ones to

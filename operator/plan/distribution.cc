@@ -47,7 +47,7 @@ std::vector<size_t> FindNodesToFetch(const PlanContext& context, const Wanted& w
     if (node.cache == nullptr || node.target < 0 || IsFull(context, node)) {
       continue;
     }
-    const auto& here = wanted.by_target[static_cast<size_t>(node.target)];
+    const auto& here = BundlesOn(context, wanted, i);
     if (std::any_of(here.begin(), here.end(), [&](const api::WantedBundle& each) {
           return NeedsFetch(context, node, each.digest);
         })) {
@@ -106,6 +106,23 @@ void AssignSlots(PlanContext& context, Wanted& wanted) {
   }
 }
 
+// Gives a bundle that is being proven to the node of its builder, and to no other node.
+void AddBundlesToProve(const PlanContext& context, Wanted& wanted) {
+  for (const api::BuilderStatus& builder : context.out.status.builders) {
+    if (!builder.proof || !builder.captured) {
+      continue;
+    }
+    for (size_t i = 0; i < context.nodes.size(); ++i) {
+      const NodeState& node = context.nodes[i];
+      if (node.view->node->meta.name == builder.node && node.target >= 0) {
+        const auto entry =
+            wanted.by_node.emplace(i, wanted.by_target[static_cast<size_t>(node.target)]).first;
+        AddBundleToProve(builder, entry->second);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void DecideDistribution(PlanContext& context) {
@@ -113,6 +130,7 @@ void DecideDistribution(PlanContext& context) {
   for (size_t target = 0; target < context.targets.size(); ++target) {
     wanted.by_target.push_back(WantedBundles(context, target));
   }
+  AddBundlesToProve(context, wanted);
   AssignSlots(context, wanted);
   for (size_t i = 0; i < context.nodes.size(); ++i) {
     const NodeState& node = context.nodes[i];

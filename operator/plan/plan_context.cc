@@ -170,7 +170,12 @@ const api::BuilderStatus* FindBuilder(const api::WarmupStatus& status, std::stri
 
 bool IsRunning(const api::BuilderStatus& builder) {
   return builder.state == api::BuilderState::kElected ||
-         builder.state == api::BuilderState::kCapturing;
+         builder.state == api::BuilderState::kCapturing ||
+         builder.state == api::BuilderState::kProving;
+}
+
+bool NeedsProof(const PlanContext& context) {
+  return context.in.warmup.spec.compile.proof == api::Proof::kEngine;
 }
 
 bool IsExhausted(const PlanContext& context, const LiveKey& key) {

@@ -48,7 +48,8 @@ struct PodView {
   // The pod's annotation names another warmup. That warmup decides about the pod's gate.
   bool of_other_warmup = false;
   bool held = false;      // has cachewarm's gate
-  bool of_job = false;    // belongs to a builder Job
+  bool of_job = false;    // belongs to a builder Job or to the Job of a proof
+  bool of_proof = false;  // belongs to the Job of a proof
   bool finished = false;  // Succeeded or Failed
   // The pod exits when its work is done. Exit code 0 is then success, not a crash, and completes a
   // first start that is still in progress (see ReadyAt).
@@ -128,6 +129,7 @@ struct PlanContext {
   TemplateView pod_template;
   std::vector<PodView> pods;
   std::vector<api::EnvVar> env;
+  std::vector<api::EnvVar> strict_env;  // additional variables of a proof Job
   std::string spec_problem;
   // DecideNeverHeld: the reason why no pod of the workload is held, one of api::reason::kReleased…;
   // empty: pods may be held.
@@ -201,6 +203,9 @@ void SortByStart(std::vector<const PodView*>& pods);
 api::BuilderStatus* FindBuilder(api::WarmupStatus& status, std::string_view key);
 const api::BuilderStatus* FindBuilder(const api::WarmupStatus& status, std::string_view key);
 bool IsRunning(const api::BuilderStatus& builder);
+// True if the builder Jobs of this warmup build every bundle, and each bundle is proven before it
+// is published (spec.compile.proof).
+bool NeedsProof(const PlanContext& context);
 // True if there is no bundle for the key and its builds failed more often in a row than
 // spec.compile.backoffLimit allows.
 bool IsExhausted(const PlanContext& context, const LiveKey& key);

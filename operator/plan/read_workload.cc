@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -162,6 +163,7 @@ PodView ReadPod(const PlanContext& context, const std::shared_ptr<const api::Pod
   PodView view{.pod = pod, .of_other_warmup = IsOfOtherWarmup(context, *pod)};
   view.held = gate::IsHeld(*pod);
   view.of_job = pod->meta.labels.contains(api::kBuilderWarmupLabel);
+  view.of_proof = view.of_job && pod->meta.labels.contains(api::kBuilderProofLabel);
   view.finished = api::HasEnded(*pod);
   view.revision = api::RevisionOf(pod->meta.labels);
   if (pod->object != nullptr) {
@@ -238,10 +240,17 @@ void ReadWorkload(PlanContext& context) {
   });
   ReadShapes(context);
   const auto table = caches::CacheTable::Make(context.in.warmup.spec.caches);
-  if (table.ok()) {
-    context.env = table->Env(OwnVariables(context));
-  } else {
+  if (!table.ok()) {
     context.spec_problem = Message(table.status());
+    return;
+  }
+  context.env = table->Env(OwnVariables(context));
+  context.strict_env = table->StrictEnv();
+  if (NeedsProof(context) && context.strict_env.empty()) {
+    context.spec_problem = fmt::format(
+        "spec.compile.proof: no cache of spec.caches has an engine that can refuse to compile; add "
+        "one of {} to spec.caches, or remove spec.compile.proof",
+        fmt::join(caches::ProvablePresetNames(), ", "));
   }
 }
 

@@ -73,8 +73,9 @@ bool IsInjectionSkipped(const PlanContext& context, const PodView& pod) {
 std::vector<FirstStart> FindStarts(const PlanContext& context) {
   std::vector<FirstStart> out;
   for (const PodView& pod : context.pods) {
-    if (!(pod.injected || IsInjectionSkipped(context, pod)) || pod.counted || pod.node < 0 ||
-        pod.container == nullptr) {
+    // The start of a proof is neither cold nor a start of the workload.
+    if (!(pod.injected || IsInjectionSkipped(context, pod)) || pod.of_proof || pod.counted ||
+        pod.node < 0 || pod.container == nullptr) {
       continue;
     }
     const size_t index = static_cast<size_t>(pod.node);

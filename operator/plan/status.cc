@@ -6,6 +6,7 @@
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
+#include "operator/plan/building/jobs.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/evidence/savings.h"
 
@@ -149,10 +150,12 @@ int CountSuspendedBundles(const PlanContext& context) {
 
 std::string NextBuildOf(const PlanContext& context, const LiveKey& key) {
   const api::BuilderStatus* builder = FindBuilder(context.out.status, key.key);
-  return builder != nullptr && builder->bundles_suspended >= kSuspendedPerKeyMax
-             ? "no other bundle is built until the rollout is restarted, or spec.caches or "
-               "spec.compile changes"
-             : "one of the next pods builds another bundle";
+  if (builder != nullptr && builder->bundles_suspended >= kSuspendedPerKeyMax) {
+    return "no other bundle is built until the rollout is restarted, or spec.caches or "
+           "spec.compile changes";
+  }
+  return UsesJob(context) ? "the next builder Job builds another bundle"
+                          : "one of the next pods builds another bundle";
 }
 
 api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spread) {

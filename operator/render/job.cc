@@ -54,8 +54,30 @@ bool Selects(const BuilderJobSpec& spec, const std::string& key) {
 }
 
 Json OwnLabels(const BuilderJobSpec& spec) {
-  return {{std::string(api::kBuilderWarmupLabel), spec.warmup.uid},
-          {std::string(api::kBuilderKeyLabel), BuilderKeyLabelValue(spec.key)}};
+  Json labels = {{std::string(api::kBuilderWarmupLabel), spec.warmup.uid},
+                 {std::string(api::kBuilderKeyLabel), BuilderKeyLabelValue(spec.key)}};
+  if (!spec.strict_env.empty()) {
+    labels[std::string(api::kBuilderProofLabel)] = "true";
+  }
+  return labels;
+}
+
+void SetStrictEnv(const std::vector<api::EnvVar>& strict_env, Json& container) {
+  Json& env = MakeList(container, "env");
+  for (const api::EnvVar& variable : strict_env) {
+    const Json entry = {{"name", variable.name}, {"value", variable.value}};
+    if (Json* present = Named(env, variable.name)) {
+      *present = entry;
+    } else {
+      env.push_back(entry);
+    }
+  }
+}
+
+std::string JobName(std::string_view warmup, const std::string& tail) {
+  std::string head(warmup.substr(0, kNameBytesMax - tail.size()));
+  std::replace(head.begin(), head.end(), '.', '-');
+  return head + tail;
 }
 
 Json PodMetadata(const BuilderJobSpec& spec) {
@@ -97,9 +119,11 @@ Json PodSpec(const BuilderJobSpec& spec) {
                                   HostRules{.required = spec.hostnames});
   AddMount(pod, spec.mount);
   // Keep the end of the log in the termination message, the only trace of a failed builder.
-  if (Json* container = Named(MakeList(pod, "containers"), spec.mount.container);
-      container != nullptr && !container->contains("terminationMessagePolicy")) {
-    (*container)["terminationMessagePolicy"] = "FallbackToLogsOnError";
+  if (Json* container = Named(MakeList(pod, "containers"), spec.mount.container)) {
+    if (!container->contains("terminationMessagePolicy")) {
+      (*container)["terminationMessagePolicy"] = "FallbackToLogsOnError";
+    }
+    SetStrictEnv(spec.strict_env, *container);
   }
   return pod;
 }
@@ -107,10 +131,11 @@ Json PodSpec(const BuilderJobSpec& spec) {
 }  // namespace
 
 std::string BuilderJobName(std::string_view warmup, std::string_view key, int attempt) {
-  const std::string tail = fmt::format("-{}-{}", fingerprint::Key8(key), attempt);
-  std::string head(warmup.substr(0, kNameBytesMax - tail.size()));
-  std::replace(head.begin(), head.end(), '.', '-');
-  return head + tail;
+  return JobName(warmup, fmt::format("-{}-{}", fingerprint::Key8(key), attempt));
+}
+
+std::string ProofJobName(std::string_view warmup, std::string_view key, int attempt) {
+  return JobName(warmup, fmt::format("-{}-{}-proof", fingerprint::Key8(key), attempt));
 }
 
 std::string BuilderKeyLabelValue(std::string_view key) {
@@ -123,19 +148,21 @@ Json BuilderJob(const BuilderJobSpec& spec) {
                       {"name", spec.warmup.name},
                       {"uid", spec.warmup.uid},
                       {"controller", true}};
-  return {{"apiVersion", "batch/v1"},
-          {"kind", "Job"},
-          {"metadata",
-           {{"name", BuilderJobName(spec.warmup.name, spec.key, spec.attempt)},
-            {"namespace", spec.warmup.ns},
-            {"labels", OwnLabels(spec)},
-            {"ownerReferences", Json::array({owner})}}},
-          {"spec",
-           {{"backoffLimit", 0},
-            {"completions", 1},
-            {"parallelism", 1},
-            {"podReplacementPolicy", "Failed"},
-            {"template", {{"metadata", PodMetadata(spec)}, {"spec", PodSpec(spec)}}}}}};
+  return {
+      {"apiVersion", "batch/v1"},
+      {"kind", "Job"},
+      {"metadata",
+       {{"name", spec.strict_env.empty() ? BuilderJobName(spec.warmup.name, spec.key, spec.attempt)
+                                         : ProofJobName(spec.warmup.name, spec.key, spec.attempt)},
+        {"namespace", spec.warmup.ns},
+        {"labels", OwnLabels(spec)},
+        {"ownerReferences", Json::array({owner})}}},
+      {"spec",
+       {{"backoffLimit", 0},
+        {"completions", 1},
+        {"parallelism", 1},
+        {"podReplacementPolicy", "Failed"},
+        {"template", {{"metadata", PodMetadata(spec)}, {"spec", PodSpec(spec)}}}}}};
 }
 
 namespace {

@@ -76,6 +76,9 @@ Json PodObject(const plan::Snapshot& in, const PodSetup& setup) {
   if (!setup.job.empty()) {
     labels = {{std::string(api::kBuilderWarmupLabel), in.warmup.uid},
               {"batch.kubernetes.io/job-name", setup.job}};
+    if (setup.job.ends_with("-proof")) {
+      labels[std::string(api::kBuilderProofLabel)] = "true";
+    }
   } else if (setup.injected) {
     annotations[std::string(api::kWarmupAnnotation)] = in.warmup.name;
   }

@@ -51,8 +51,8 @@ struct PodSetup {
   int restarts = 0;
   bool deleting = false;
   std::map<std::string, std::string> annotations;
-  std::string job;                                 // pod of this builder Job
-  std::string words;                               // waiting or termination message
+  std::string job;    // pod of this builder Job, or of the Job of a proof ("...-proof")
+  std::string words;  // waiting or termination message
   std::map<std::string, std::string> labels = {};  // in addition to those of the workload
   std::vector<std::string> other_gates = {};       // of other controllers
   std::string restart_policy = {};                 // as the API defaults it where empty

@@ -210,6 +210,7 @@ void SimCluster::RunAgent(const std::string& node) {
         answer.compile_seconds = setup_.cold_seconds - setup_.warm_seconds;
         const bool is_new =
             class_of_digest_.emplace(answer.digest.ToString(), request.factors.cpu_class).second;
+        node_of_digest_.emplace(answer.digest.ToString(), node);
         if (is_new && hanging_left_ > 0) {
           --hanging_left_;
           hanging_digests_.insert(answer.digest.ToString());
@@ -400,14 +401,33 @@ void SimCluster::CheckFetchSlots() {
   }
 }
 
+// Checks that a bundle that was never published is at most on the node that captured it.
+void SimCluster::CheckProven() {
+  for (const api::BundleStatus& bundle : builder_.status().bundles) {
+    published_.insert(bundle.digest.ToString());
+  }
+  for (const auto& [name, setup] : nodes_) {
+    for (const api::WantedWarmup& wanted : builder_.cache(name).spec.warmups) {
+      for (const api::WantedBundle& bundle : wanted.bundles) {
+        const std::string digest = bundle.digest.ToString();
+        if (!published_.contains(digest) && node_of_digest_[digest] != name) {
+          Violate("node " + name + " was given a bundle that is not published");
+        }
+      }
+    }
+  }
+}
+
 void SimCluster::Check() {
   CheckHeld();
   CheckFetchSlots();
+  CheckProven();
   CheckJobs();
   std::set<std::string> running;
   for (const api::BuilderStatus& entry : builder_.status().builders) {
-    const bool runs =
-        entry.state == api::BuilderState::kElected || entry.state == api::BuilderState::kCapturing;
+    const bool runs = entry.state == api::BuilderState::kElected ||
+                      entry.state == api::BuilderState::kCapturing ||
+                      entry.state == api::BuilderState::kProving;
     if (runs && !running.insert(entry.key).second) {
       Violate("two builders for key " + entry.key.substr(0, 8));
     }

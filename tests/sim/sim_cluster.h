@@ -154,6 +154,7 @@ class SimCluster {
   bool IsCalm() const;
   // sim_cluster.cc
   void CheckFetchSlots();
+  void CheckProven();
   void Violate(const std::string& what);
   int FreeSlots(const std::string& node) const;
   int FreeDevices(const std::string& node) const;
@@ -188,6 +189,8 @@ class SimCluster {
   std::map<std::string, int> pushed_at_;   // capture id → second
   std::map<std::string, int> fetched_at_;  // node/digest → second
   std::map<std::string, std::string> class_of_digest_;    // digest → CPU class
+  std::map<std::string, std::string> node_of_digest_;     // digest → node that captured it
+  std::set<std::string> published_;                       // digests that were in status.bundles
   std::map<std::string, std::set<std::string>> elected_;  // key → pod uids
   std::set<std::string> ended_;                           // uids whose first start ended
   std::vector<std::pair<int, api::StartResult>> results_;

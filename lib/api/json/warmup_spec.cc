@@ -141,6 +141,7 @@ void ReadOverrides(Reader& reader, CompileSpec& out) {
 
 void ReadCompile(Reader& reader, CompileSpec& out) {
   ReadWord(reader, "builder", kBuilderWords, out.builder);
+  ReadWord(reader, "proof", kProofWords, out.proof);
   reader.Read("timeoutSeconds", out.timeout_seconds, 1, kSecondsMax)
       .Read("pendingSeconds", out.pending_seconds, 1, kSecondsMax)
       .Read("settleSeconds", out.settle_seconds, 1, kSettleSecondsMax)
@@ -151,6 +152,10 @@ void ReadCompile(Reader& reader, CompileSpec& out) {
   if (out.builder == Builder::kFirstPod && (out.overrides != nullptr || !out.requests.empty())) {
     reader.Fail("builder",
                 "overrides and requests are for builder Jobs; set builder to Job or Auto");
+  }
+  if (out.proof == Proof::kEngine && out.builder != Builder::kJob) {
+    reader.Fail("proof",
+                "only bundles of builder Jobs are proven; set builder to Job, or remove proof");
   }
 }
 
@@ -197,6 +202,10 @@ Json EncodeCompile(const CompileSpec& compile) {
       .PutPart("requests", ListOf(compile.requests, kRequestsMax, EncodeRequest));
   if (compile.overrides != nullptr) {
     out.Always("overrides", *compile.overrides);
+  }
+  // None is left out, so that the hashes of settings and revisions by older operators stay valid.
+  if (compile.proof != Proof::kNone) {
+    out.Always("proof", Name(compile.proof));
   }
   return out.Take();
 }

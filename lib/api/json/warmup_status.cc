@@ -195,6 +195,23 @@ Json EncodeCaptured(const CapturedBundle& captured) {
       .Take();
 }
 
+void ReadProof(Reader& reader, ProofStatus& out) {
+  reader.Read("job", out.job, kNameBytes).Read("podUID", out.pod_uid, kUidBytes);
+  ReadTime(reader, "startedTime", out.started_time);
+  ReadTime(reader, "requestedTime", out.requested_time);
+  ReadTime(reader, "answeredTime", out.answered_time);
+}
+
+Json EncodeProof(const ProofStatus& proof) {
+  return Writer()
+      .Put("job", proof.job, kNameBytes)
+      .Put("podUID", proof.pod_uid, kUidBytes)
+      .Put("startedTime", proof.started_time)
+      .Put("requestedTime", proof.requested_time)
+      .Put("answeredTime", proof.answered_time)
+      .Take();
+}
+
 void ReadBuilder(Reader& reader, BuilderStatus& out) {
   ReadChecked(reader, "key", out.key, kKey);
   ReadWord(reader, "state", kBuilderStateWords, out.state);
@@ -216,6 +233,7 @@ void ReadBuilder(Reader& reader, BuilderStatus& out) {
   ReadTime(reader, "answeredTime", out.answered_time);
   ReadTime(reader, "finishedTime", out.finished_time);
   reader.Object("captured", [&](Reader& part) { ReadCaptured(part, out.captured.emplace()); });
+  reader.Object("proof", [&](Reader& part) { ReadProof(part, out.proof.emplace()); });
 }
 
 Json EncodeBuilder(const BuilderStatus& builder) {
@@ -240,6 +258,7 @@ Json EncodeBuilder(const BuilderStatus& builder) {
       .Put("message", builder.message, kMessageBytes)
       .Put("ranks", builder.ranks, kRanksMax)
       .PutPart("captured", builder.captured ? EncodeCaptured(*builder.captured) : Json())
+      .PutPart("proof", builder.proof ? EncodeProof(*builder.proof) : Json())
       .Take();
 }
 

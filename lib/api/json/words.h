@@ -20,13 +20,16 @@ struct Word {
 
 inline constexpr std::array<Word<Builder>, 3> kBuilderWords = {
     {{Builder::kAuto, "Auto"}, {Builder::kFirstPod, "FirstPod"}, {Builder::kJob, "Job"}}};
+inline constexpr std::array<Word<Proof>, 2> kProofWords = {
+    {{Proof::kNone, "None"}, {Proof::kEngine, "Engine"}}};
 inline constexpr std::array<std::string_view, 6> kRequestMethods = {"GET", "HEAD",  "POST",
                                                                     "PUT", "PATCH", "DELETE"};
 inline constexpr std::array<Word<GateMode>, 3> kGateModeWords = {
     {{GateMode::kAuto, "Auto"}, {GateMode::kHold, "Hold"}, {GateMode::kNever, "Never"}}};
-inline constexpr std::array<Word<BuilderState>, 4> kBuilderStateWords = {
+inline constexpr std::array<Word<BuilderState>, 5> kBuilderStateWords = {
     {{BuilderState::kElected, "Elected"},
      {BuilderState::kCapturing, "Capturing"},
+     {BuilderState::kProving, "Proving"},
      {BuilderState::kCaptured, "Captured"},
      {BuilderState::kFailed, "Failed"}}};
 inline constexpr std::array<Word<StartResult>, 8> kStartResultWords = {

@@ -20,6 +20,7 @@ CacheKind SglangKind() {
       .env = {{"SGLANG_CACHE_DIR"},
               {"SGLANG_JIT_CACHE_DIR", "@/jit"},
               {"SGLANG_CUTE_AOT_CACHE_DIR", "@/cute_aot"}},
+      .strict = {{"SGLANG_CRASH_ON_JIT_COMPILE", "1"}},
       .nested = {{"triton", "triton"},
                  {"inductor", "torchinductor"},
                  {"nv", "cuda"},

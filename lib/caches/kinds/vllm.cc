@@ -14,6 +14,7 @@ CacheKind VllmKind() {
       .name = "vllm",
       .path = "vllm",
       .env = {{"VLLM_CACHE_ROOT"}},
+      .strict = {{"VLLM_FORCE_AOT_LOAD", "1"}},  // vllm#47374
       // Whenever vLLM loads an artifact, also on a hit, it writes the Inductor entries of the
       // artifact again. These entries are therefore silent: they count neither as hit nor as
       // miss.

@@ -111,11 +111,13 @@ const PodView* PodOfJob(const PlanContext& context, const std::string& job) {
 }
 
 bool MayNeverStart(const PlanContext& context, const api::BuilderStatus& builder) {
-  if (builder.job.empty() || !builder.node.empty() ||
-      context.in.now < builder.elected_time + kJobStartGrace) {
+  const std::string& job = api::CurrentJob(builder);
+  const WallTime since = builder.proof ? builder.proof->requested_time : builder.elected_time;
+  if (job.empty() || (!builder.proof && !builder.node.empty()) ||
+      context.in.now < since + kJobStartGrace) {
     return false;
   }
-  const PodView* pod = PodOfJob(context, builder.job);
+  const PodView* pod = PodOfJob(context, job);
   return pod == nullptr || pod->node < 0;
 }
 

@@ -26,20 +26,9 @@ namespace {
 
 constexpr size_t kHostnamesMax = 64;  // maximum number of nodes that the pod of one Job may use
 
-const BuilderJob* FindJob(const PlanContext& context, const std::string& name) {
-  const auto found = std::find_if(context.in.jobs.begin(), context.in.jobs.end(),
-                                  [&](const BuilderJob& job) { return job.name == name; });
-  return found == context.in.jobs.end() ? nullptr : &*found;
-}
-
 bool JobExists(const PlanContext& context, const std::string& name) {
   const BuilderJob* job = FindJob(context, name);
   return job != nullptr && !job->refused;
-}
-
-std::string TerminationMessage(const PodView* pod, const std::string& job_message) {
-  const bool says = pod != nullptr && pod->container != nullptr && !pod->container->message.empty();
-  return says ? pod->container->message : job_message;
 }
 
 // True if the Job's pod is a captured builder whose first start is not counted yet. Savings are
@@ -48,14 +37,29 @@ std::string TerminationMessage(const PodView* pod, const std::string& job_messag
 bool AwaitsStartCount(const PlanContext& context, const BuilderJob& job) {
   const auto& builders = context.out.status.builders;
   const bool captured = std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
-    return each.state == api::BuilderState::kCaptured && each.job == job.name;
+    const bool is_captured =
+        each.state == api::BuilderState::kCaptured || each.state == api::BuilderState::kProving;
+    return is_captured && each.job == job.name;
   });
   const PodView* pod = captured ? PodOfJob(context, job.name) : nullptr;
   return pod != nullptr && pod->injected && !pod->counted && !pod->pod->meta.deleting &&
          pod->node >= 0 && ReadyAt(context, *pod) != WallTime{};
 }
 
-void RequestJob(PlanContext& context, const LiveKey& key, const JobNodes& nodes,
+}  // namespace
+
+const BuilderJob* FindJob(const PlanContext& context, const std::string& name) {
+  const auto found = std::find_if(context.in.jobs.begin(), context.in.jobs.end(),
+                                  [&](const BuilderJob& job) { return job.name == name; });
+  return found == context.in.jobs.end() ? nullptr : &*found;
+}
+
+std::string TerminationMessage(const PodView* pod, const std::string& job_message) {
+  const bool says = pod != nullptr && pod->container != nullptr && !pod->container->message.empty();
+  return says ? pod->container->message : job_message;
+}
+
+void RequestJob(PlanContext& context, const std::vector<size_t>& nodes,
                 const BuilderStatus& builder) {
   const auto pod_template = TemplateOfJob(context);
   if (!pod_template.ok()) {
@@ -63,24 +67,25 @@ void RequestJob(PlanContext& context, const LiveKey& key, const JobNodes& nodes,
   }
   render::BuilderJobSpec spec{.warmup = context.in.warmup,
                               .pod_template = *pod_template,
-                              .key = key.key,
+                              .key = builder.key,
                               .attempt = builder.attempt,
                               .mount = {.container = context.pod_template.factors.container,
                                         .host_path = HostPath(context, context.pod_template.run_as),
                                         .env = context.env},
-                              .hostnames = Hostnames(context, nodes.nodes, kHostnamesMax),
+                              .hostnames = Hostnames(context, nodes, kHostnamesMax),
                               .priority_class = context.in.settings.builder_priority_class};
+  if (builder.proof) {
+    spec.strict_env = context.strict_env;
+  }
   for (const auto& [label, value] : context.in.workload.selector) {
     spec.label_keys.insert(label);
   }
   spec.label_keys.insert(context.in.selected_label_keys.begin(),
                          context.in.selected_label_keys.end());
   context.out.jobs_to_create.push_back(
-      {.name = builder.job,
+      {.name = api::CurrentJob(builder),
        .object = std::make_shared<const codec::Json>(render::BuilderJob(spec))});
 }
-
-}  // namespace
 
 bool UsesJob(const PlanContext& context) {
   switch (context.in.warmup.spec.compile.builder) {
@@ -122,11 +127,11 @@ void MakeJob(PlanContext& context, const LiveKey& key, BuilderStatus& builder) {
   if (nodes.has_capacity) {
     Reserve(context, nodes.nodes.front(), ShapeOfJob(context));
   }
-  RequestJob(context, key, nodes, builder);
+  RequestJob(context, nodes.nodes, builder);
 }
 
 bool EndBlockingJob(PlanContext& context, BuilderStatus& builder) {
-  const std::string why = BlockingReason(context, PodOfJob(context, builder.job));
+  const std::string why = BlockingReason(context, PodOfJob(context, api::CurrentJob(builder)));
   if (!why.empty()) {
     FailBuild(context, builder, reason::kBuilderLost, why);
   }
@@ -180,7 +185,7 @@ void FollowJob(PlanContext& context, const LiveKey* key, BuilderStatus& builder)
   // success. A Job that is being deleted still occupies the name (`job` is set), so nothing is
   // requested until that Job is gone.
   if (job == nullptr) {
-    RequestJob(context, *key, NodesByCapacity(context, *key), builder);
+    RequestJob(context, NodesByCapacity(context, *key).nodes, builder);
   }
 }
 
@@ -188,7 +193,7 @@ void DeleteDoneJobs(PlanContext& context) {
   for (const BuilderJob& job : context.in.jobs) {
     const auto& builders = context.out.status.builders;
     const bool runs = std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
-      return IsRunning(each) && each.job == job.name;
+      return IsRunning(each) && api::CurrentJob(each) == job.name;
     });
     if (!runs && !job.deleting && !job.refused && !AwaitsStartCount(context, job)) {
       context.out.jobs_to_delete.push_back(job.name);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "operator/plan/plan_context.h"
 
@@ -16,6 +17,17 @@ bool UsesJob(const PlanContext& context);
 // compile.requests. A changed revision starts the next build at once, even if the last build
 // failed.
 std::string JobRevision(const PlanContext& context);
+
+// Returns the Job, also one whose creation was rejected; nullptr if there is none.
+const BuilderJob* FindJob(const PlanContext& context, const std::string& name);
+
+// Returns the message of the pod's container; if it has none, `job_message`.
+std::string TerminationMessage(const PodView* pod, const std::string& job_message);
+
+// Plans the creation of the current Job of `builder` (api::CurrentJob), whose pod may run on
+// `nodes`. The Job of a proof gets PlanContext::strict_env.
+void RequestJob(PlanContext& context, const std::vector<size_t>& nodes,
+                const api::BuilderStatus& builder);
 
 // Sets the name of the Job in `builder` and plans the creation of the Job.
 void MakeJob(PlanContext& context, const LiveKey& key, api::BuilderStatus& builder);

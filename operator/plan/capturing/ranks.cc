@@ -7,6 +7,7 @@
 #include <array>
 
 #include "lib/api/reasons.h"
+#include "operator/plan/building/publication.h"
 #include "operator/plan/capturing/handshake.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/groups.h"
@@ -180,58 +181,6 @@ bool FollowRank(PlanContext& context, const PodView& rank, BuilderStatus& builde
   return false;
 }
 
-// Fails a build that published a suspended bundle again: the same files have the same digest.
-// Prevents further builds of the key, because they would produce the same bundle.
-void RejectSuspended(PlanContext& context, BuilderStatus& builder) {
-  const std::string digest = builder.captured->digest.ToString();
-  builder.captured.reset();
-  builder.bundles_suspended = kSuspendedPerKeyMax;
-  FailBuild(context, builder, reason::kBundleSuspended,
-            fmt::format("pod {} produced the suspended bundle {} again", builder.pod_name, digest));
-}
-
-void RecordBundle(PlanContext& context, BuilderStatus& builder) {
-  if (FindSuspended(context, builder.captured->digest) != nullptr) {
-    RejectSuspended(context, builder);
-    return;
-  }
-  const api::BundleStatus bundle{.key = builder.key,
-                                 .gpu_type = builder.gpu_type,
-                                 .cpu_class = builder.cpu_class,
-                                 .image = builder.image,
-                                 .digest = builder.captured->digest,
-                                 .bytes = builder.captured->bytes,
-                                 .files = builder.captured->files,
-                                 .native = builder.captured->native,
-                                 .compile_seconds = builder.captured->compile_seconds,
-                                 .builder_pod = builder.pod_name,
-                                 .builder_node = builder.node,
-                                 .published_time = context.stamp()};
-  auto& bundles = context.out.status.bundles;
-  const auto present = std::find_if(bundles.begin(), bundles.end(),
-                                    [&](const auto& each) { return each.key == builder.key; });
-  if (present == bundles.end()) {
-    bundles.push_back(bundle);
-  } else {
-    *present = bundle;
-  }
-  context.serving.clear();
-  builder.state = api::BuilderState::kCaptured;
-  builder.reason = std::string(reason::kCaptured);
-  builder.captured.reset();
-  const double seconds =
-      std::chrono::duration<double>(context.in.now - builder.elected_time).count();
-  context.out.builds_finished.push_back(
-      {.gpu_type = builder.gpu_type, .reason = builder.reason, .seconds = seconds});
-  const std::string group = builder.ranks.size() > 1
-                                ? fmt::format(" and its group of {} pods", builder.ranks.size())
-                                : std::string();
-  RecordEvent(context, false, reason::kPublished,
-              fmt::format("published {} files, {} bytes from pod {}{} for {}, {}: {}", bundle.files,
-                          bundle.bytes, builder.pod_name, group, builder.gpu_type,
-                          builder.cpu_class, bundle.digest.ToString()));
-}
-
 }  // namespace
 
 std::vector<const PodView*> RanksLeft(const PlanContext& context, const BuilderStatus& builder) {
@@ -285,7 +234,7 @@ void FollowRanks(PlanContext& context, BuilderStatus& builder) {
     builder.ranks.push_back(rank->pod->meta.uid);
     builder.captured->captured_time = context.stamp();
   }
-  RecordBundle(context, builder);
+  CompleteBuild(context, builder);
 }
 
 }  // namespace cachewarm::plan

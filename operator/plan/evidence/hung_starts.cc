@@ -6,6 +6,7 @@
 
 #include "lib/api/json/limits.h"
 #include "lib/api/reasons.h"
+#include "operator/plan/building/publication.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/evidence/savings.h"
 #include "operator/plan/fetching/entries.h"
@@ -161,7 +162,6 @@ std::string Describe(const BundleStatus& bundle) {
 void FailBuildWith(PlanContext& context, const SuspendedBundle& bundle,
                    api::BuilderStatus& builder) {
   if (IsRunning(builder) && !builder.node.empty()) {
-    builder.captured.reset();
     FailBuild(context, builder, reason::kBuilderLost,
               fmt::format("pod {} started with bundle {}, which is suspended now", builder.pod_name,
                           bundle.digest.ToString()));
@@ -169,22 +169,18 @@ void FailBuildWith(PlanContext& context, const SuspendedBundle& bundle,
 }
 
 void Suspend(PlanContext& context, const BundleStatus& bundle) {
-  auto& suspended = context.out.status.suspended_bundles;
-  if (suspended.size() >= api::kSuspendedBundlesMax) {
-    suspended.erase(suspended.begin());
-  }
-  suspended.push_back({.key = bundle.key,
-                       .digest = bundle.digest,
-                       .gpu_type = bundle.gpu_type,
-                       .cpu_class = bundle.cpu_class,
-                       .image = bundle.image,
-                       .native = bundle.native,
-                       .suspended_time = context.stamp(),
-                       .hung_starts = bundle.hung_starts,
-                       .message = TruncateMessage(Describe(bundle))});
+  AddSuspended(context, {.key = bundle.key,
+                         .digest = bundle.digest,
+                         .gpu_type = bundle.gpu_type,
+                         .cpu_class = bundle.cpu_class,
+                         .image = bundle.image,
+                         .native = bundle.native,
+                         .suspended_time = context.stamp(),
+                         .hung_starts = bundle.hung_starts,
+                         .message = TruncateMessage(Describe(bundle))});
   if (api::BuilderStatus* builder = FindBuilder(context.out.status, bundle.key)) {
     ++builder->bundles_suspended;
-    FailBuildWith(context, suspended.back(), *builder);
+    FailBuildWith(context, context.out.status.suspended_bundles.back(), *builder);
   }
 }
 

@@ -28,8 +28,7 @@ void CountNodes(const PlanContext& context, const Wanted& wanted, api::BundleSta
     if (node.target < 0 || !node.ready) {
       continue;
     }
-    const auto& here = wanted.by_target[static_cast<size_t>(node.target)];
-    if (!Contains(here, bundle.digest)) {
+    if (!Contains(BundlesOn(context, wanted, i), bundle.digest)) {
       continue;
     }
     ++bundle.nodes_desired;

@@ -48,7 +48,7 @@ void SetBundles(const PlanContext& context, const Wanted& wanted, size_t index,
       IsFetching(*node.view, *present, context.in.now)) {
     entry.fetch_priority = need;
   }
-  const auto& here = wanted.by_target[static_cast<size_t>(node.target)];
+  const auto& here = BundlesOn(context, wanted, index);
   const bool needs_fetch = std::any_of(
       here.begin(), here.end(),
       [&](const api::WantedBundle& each) { return NeedsFetch(context, node, each.digest); });
@@ -158,6 +158,14 @@ bool Differs(const api::NodeCacheSpec& a, const api::NodeCacheSpec& b) {
 }
 
 }  // namespace
+
+const std::vector<api::WantedBundle>& BundlesOn(const PlanContext& context, const Wanted& wanted,
+                                                size_t node) {
+  const auto own = wanted.by_node.find(node);
+  return own != wanted.by_node.end()
+             ? own->second
+             : wanted.by_target[static_cast<size_t>(context.nodes[node].target)];
+}
 
 bool Contains(const std::vector<api::WantedBundle>& bundles, const Digest& digest) {
   return std::any_of(bundles.begin(), bundles.end(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,9 +16,16 @@ namespace cachewarm::plan {
 // (a Target) should have the same bundles, but a node gets a new bundle only with a fetch slot.
 struct Wanted {
   std::vector<std::vector<api::WantedBundle>> by_target;  // indexed like PlanContext::targets
-  std::vector<std::string> run_as;                        // names of the directories to prepare
+  // The bundles of nodes on which a bundle is proven, by index of the node, instead of by_target.
+  std::map<size_t, std::vector<api::WantedBundle>> by_node;
+  std::vector<std::string> run_as;  // names of the directories to prepare
   FetchSlots slots;
 };
+
+// Returns the bundles that the node should have; `node` is an index into PlanContext::nodes and
+// must have a target.
+const std::vector<api::WantedBundle>& BundlesOn(const PlanContext& context, const Wanted& wanted,
+                                                size_t node);
 
 bool Contains(const std::vector<api::WantedBundle>& bundles, const Digest& digest);
 

@@ -63,4 +63,14 @@ std::vector<api::WantedBundle> WantedBundles(const PlanContext& context, size_t 
   return Sorted(std::move(out));
 }
 
+void AddBundleToProve(const api::BuilderStatus& builder, std::vector<api::WantedBundle>& bundles) {
+  const api::CapturedBundle& captured = *builder.captured;
+  std::erase_if(bundles, [&](const api::WantedBundle& each) {
+    return each.key == builder.key || each.digest == captured.digest;
+  });
+  bundles.resize(std::min(bundles.size(), kBundlesPerNodeMax - 1));
+  bundles.push_back({.key = builder.key, .digest = captured.digest, .bytes = captured.bytes});
+  bundles = Sorted(std::move(bundles));
+}
+
 }  // namespace cachewarm::plan

@@ -13,4 +13,8 @@ namespace cachewarm::plan {
 // seed if the bundle of the template's key is suspended.
 std::vector<api::WantedBundle> WantedBundles(const PlanContext& context, size_t target);
 
+// Adds to `bundles` the captured bundle of `builder`, instead of another one of the same key. For
+// the node on which that bundle is proven.
+void AddBundleToProve(const api::BuilderStatus& builder, std::vector<api::WantedBundle>& bundles);
+
 }  // namespace cachewarm::plan

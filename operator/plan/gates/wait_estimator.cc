@@ -77,10 +77,28 @@ double WaitEstimator::MedianFetchRate() const {
   return *middle;
 }
 
+// The start of the proof is warm, and takes at most as long as a cold one.
+std::optional<Forecast> WaitEstimator::ForecastProof(const LiveKey& key,
+                                                     const api::BuilderStatus& builder) const {
+  const double cold =
+      ColdSeconds(context_.out.status.starts, {.key = key.key, .gpu_type = key.factors.gpu_type});
+  if (cold <= 0) {
+    return std::nullopt;
+  }
+  const PodView* pod = FindPod(context_, builder.proof->pod_uid);
+  if (pod == nullptr || pod->container == nullptr) {
+    return Forecast{.end = context_.in.now + Seconds(cold), .is_stalled = true};
+  }
+  return Forecast{.end = pod->container->started_time + Seconds(cold)};
+}
+
 std::optional<Forecast> WaitEstimator::ForecastBuild(const LiveKey& key) const {
   const api::BuilderStatus* builder = FindBuilder(context_.out.status, key.key);
   if (builder == nullptr || !IsRunning(*builder)) {
     return std::nullopt;
+  }
+  if (builder->proof) {
+    return ForecastProof(key, *builder);
   }
   const Duration each = seconds(context_.in.warmup.spec.compile.settle_seconds) + kPublish;
   const auto ranks_left = static_cast<int64_t>(RanksLeft(context_, *builder).size());

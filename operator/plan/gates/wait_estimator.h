@@ -44,6 +44,8 @@ class WaitEstimator {
 
  private:
   double MedianFetchRate() const;
+  std::optional<Forecast> ForecastProof(const LiveKey& key,
+                                        const api::BuilderStatus& builder) const;
 
   const PlanContext& context_;
   double median_rate_ = 0;  // bytes per second

@@ -160,6 +160,10 @@ REFUSED = {
         {"selector": SELECTOR, "compile": {"builder": "FirstPod", "overrides": {"spec": {}}}},
         "overrides and requests are for builder Jobs: set builder to Job or Auto",
     ),
+    "a proof of bundles that no Job builds": (
+        {"selector": SELECTOR, "compile": {"builder": "Auto", "proof": "Engine"}},
+        "only bundles of builder Jobs are proven: set builder to Job, or remove proof",
+    ),
     "overrides of more than a pod": (
         {"template": TEMPLATE, "compile": {"overrides": {"status": {}}}},
         'unknown field "spec.compile.overrides.status"',

@@ -12,16 +12,20 @@ from .warmup import start_note
 IMAGE = "localhost/busybox:1"
 CACHE = {"name": "kernels", "env": "KERNELS_DIR", "path": "kernels"}
 # Without spec.caches the kernel belongs to the preset "cupy", and without cachewarm to the pod.
-# Each rank of a LeaderWorkerSet or of an Indexed Job has a kernel of its own. As with an engine, a
-# truncated or changed kernel ends the process. A compile waits instead of computing, so that its
-# duration does not depend on the machine.
+# Each rank of a LeaderWorkerSet or of an Indexed Job has a kernel of its own, and so has each
+# KERNEL_KEY, which stands for an engine whose keys differ from start to start. As with an engine, a
+# truncated or changed kernel ends the process, and so does a missing one in vLLM's strict mode. A
+# compile waits instead of computing, so that its duration does not depend on the machine.
 _COMPILE = """
 dir="${KERNELS_DIR:-${CUPY_CACHE_DIR:-/tmp/kernels}}"
-kernel="$dir/rank_${LWS_WORKER_INDEX:-${JOB_COMPLETION_INDEX:-0}}.cubin"
+kernel="$dir/rank_${LWS_WORKER_INDEX:-${JOB_COMPLETION_INDEX:-0}}$KERNEL_KEY.cubin"
 sum() { busybox sha256sum | head -c 64; }
 if [ -f "$kernel" ]; then
   [ "$(tail -n +2 "$kernel" | sum)" = "$(head -n 1 "$kernel")" ] || { echo damaged; exit 1; }
   echo hit
+elif [ "$VLLM_FORCE_AOT_LOAD" = 1 ]; then
+  echo "kernel $kernel is missing"
+  exit 1
 else
   mkdir -p "$dir"
   sleep SECONDS

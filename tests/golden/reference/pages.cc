@@ -178,6 +178,9 @@ std::string CachesPage() {
         "- **A miss writes**: {}\n- **May be linked**: {}\n- **Captured**: {}\n",
         Escaped(kind.engine), Escaped(kind.proof), Escaped(kind.absolute_paths), Escaped(kind.hit),
         Escaped(kind.miss), Escaped(kind.links), Codes(kind.captured));
+    if (!kind.strict.empty()) {
+      out += fmt::format("- **Refuses to compile with**: {}\n", Codes(kind.strict));
+    }
     if (!kind.rewritten.empty()) {
       out += fmt::format("- **Rewritten for another directory**: {}\n", Codes(kind.rewritten));
     }

@@ -394,6 +394,7 @@ TEST_F(ProgramTest, CachesPrintsATableAnObjectOrOneKind) {
   const Outcome one = Run({"caches", "vllm"});
   EXPECT_EQ(one.code, 0) << one.err;
   EXPECT_THAT(one.out, HasSubstr("variables       VLLM_CACHE_ROOT=@\n"));
+  EXPECT_THAT(one.out, HasSubstr("refuses with    VLLM_FORCE_AOT_LOAD=1\n"));
   EXPECT_THAT(one.out, HasSubstr("startup_plan/**: measured during a cold start\n"));
   EXPECT_THAT(one.out, Not(HasSubstr("triton ")));
   EXPECT_THAT(Run({"caches", "aiter"}).out, HasSubstr("only by name: vLLM hangs on ROCm"));
@@ -402,6 +403,7 @@ TEST_F(ProgramTest, CachesPrintsATableAnObjectOrOneKind) {
   ASSERT_EQ(json->size(), 2U);
   EXPECT_EQ((*json)[0]["name"], "jax");
   EXPECT_EQ((*json)[0]["variables"][0], "JAX_COMPILATION_CACHE_DIR=@");
+  EXPECT_EQ((*json)[0]["refusesToCompileWith"], codec::Json::array());
   EXPECT_EQ((*json)[0]["optIn"], "");
   EXPECT_NE((*json)[1]["optIn"], "");
   const Outcome unknown = Run({"caches", "tritton"});

@@ -192,6 +192,11 @@ TEST(CacheWarmup, LimitsOutOfRangeAreRejected) {
       {R"({"compile": {"requests": [{"path": "/", "port": 1, "headers": [{"name": "Te"}]}]}})",
        "spec.compile.requests[0].headers[0].name: the operator sets this header itself; remove the "
        "header"},
+      {R"({"compile": {"proof": "Engine"}})",
+       "spec.compile.proof: only bundles of builder Jobs are proven; set builder to Job, or remove "
+       "proof"},
+      {R"({"compile": {"builder": "Job", "proof": "Always"}})",
+       "spec.compile.proof: expected one of None, Engine"},
       {R"({"compile": {"builder": "Pod"}})",
        "spec.compile.builder: expected one of Auto, FirstPod, Job"},
       {R"({"gate": {"mode": "Always"}})", "spec.gate.mode: expected one of Auto, Hold, Never"},

@@ -83,7 +83,12 @@ BuilderStatus FullBuilder() {
                                      .files = 7,
                                      .native = false,
                                      .compile_seconds = 2.5,
-                                     .captured_time = At(3000)}};
+                                     .captured_time = At(3000)},
+          .proof = ProofStatus{.job = "warm-0a1b2c3d-2-proof",
+                               .pod_uid = "77bb",
+                               .started_time = At(3000),
+                               .requested_time = At(4000),
+                               .answered_time = At(5000)}};
 }
 
 Suspension FullSuspension() {
@@ -148,6 +153,7 @@ WarmupSpec FullWarmupSpec() {
   spec.gpu_types = {"cpu", "nvidia/h100-80gb-hbm3/sm_90"};
   spec.node_selector = {{"pool", "gpu"}};
   spec.compile = {.builder = Builder::kJob,
+                  .proof = Proof::kEngine,
                   .timeout_seconds = 900,
                   .pending_seconds = 300,
                   .settle_seconds = 2,

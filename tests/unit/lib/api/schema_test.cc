@@ -208,6 +208,7 @@ Json Texts(const Words& words) {
 TEST(Schema, EnumsMatchTheValues) {
   const std::map<std::string, Json> cases = {
       {"spec.compile.builder", Texts(json::kBuilderWords)},
+      {"spec.compile.proof", Texts(json::kProofWords)},
       {"spec.compile.requests[].method", Json(json::kRequestMethods)},
       {"spec.gate.mode", Texts(json::kGateModeWords)},
       {"status.builders[].state", Texts(json::kBuilderStateWords)},

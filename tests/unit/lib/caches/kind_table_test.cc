@@ -78,6 +78,11 @@ TEST(KindTable, EveryKindSetsVariablesOfItsOwn) {
       EXPECT_FALSE(row.value.empty()) << row.name;
       EXPECT_TRUE(variables.insert(row.name).second) << row.name;
     }
+    for (const EnvRow& row : kind.strict) {
+      EXPECT_TRUE(Matches(row.name, "[A-Z][A-Z0-9_]*")) << row.name;
+      EXPECT_TRUE(Matches(row.value, "[A-Za-z0-9]+")) << row.name << " has no directory";
+      EXPECT_TRUE(variables.insert(row.name).second) << row.name;
+    }
   }
 }
 

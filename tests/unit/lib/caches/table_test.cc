@@ -34,6 +34,18 @@ TEST(CacheTable, PointsEveryPresetBelowTheMount) {
   }
 }
 
+TEST(CacheTable, StrictVariablesAreThoseOfTheSelectedEngines) {
+  const auto strict_env = [](const std::vector<api::CacheChoice>& entries) {
+    return CacheTable::Make(entries).value().StrictEnv();
+  };
+  const api::EnvVar sglang{"SGLANG_CRASH_ON_JIT_COMPILE", "1"};
+  const api::EnvVar vllm{"VLLM_FORCE_AOT_LOAD", "1"};
+  EXPECT_THAT(strict_env({}), ElementsAre(sglang, vllm)) << "every preset";
+  EXPECT_THAT(strict_env({{.name = "triton"}, {.name = "vllm"}}), ElementsAre(vllm));
+  EXPECT_THAT(strict_env({{.name = "triton"}, {.name = "own", .env = "OWN"}}), ElementsAre());
+  EXPECT_THAT(ProvablePresetNames(), ElementsAre("vllm", "sglang"));
+}
+
 TEST(CacheTable, SetsEachVariableOnceInOrder) {
   std::vector<std::string> names;
   for (const api::EnvVar& variable : CacheTable::AllPresets().Env()) {

@@ -168,6 +168,20 @@ TEST_F(SnapshotTest, JobsAreOwnOrCounted) {
   EXPECT_EQ(snapshot.builder_jobs_elsewhere, 1);
 }
 
+TEST_F(SnapshotTest, JobsThatProveBundlesAreCounted) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  codec::Json another = WarmupObject("another");
+  another["status"]["builders"].push_back({{"key", std::string(64, 'a')},
+                                           {"state", "Proving"},
+                                           {"job", "built"},
+                                           {"proof", {{"job", "proves"}}}});
+  server.Put(kube::kCacheWarmups, another);
+  PutJob("proves", "another");
+  PutJob("proves-too", "another");
+  StartCache();
+  EXPECT_EQ(Observe().builder_jobs_elsewhere, 1);
+}
+
 TEST_F(SnapshotTest, JobsWithForgedLabelAreNotCounted) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   PutWarmupWithJobs("another", {"known", "renewed"});

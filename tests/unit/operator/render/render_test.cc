@@ -250,7 +250,46 @@ TEST(Job, NameIsDnsLabelOfAtMost63Bytes) {
   EXPECT_EQ(name.size(), 63U);
   EXPECT_TRUE(name.ends_with("-aaaaaaaa-12"));
   EXPECT_EQ(BuilderJobName("a.b", kKey, 1), "a-b-aaaaaaaa-1");
+  const std::string proof = ProofJobName(std::string(80, 'x') + ".y", kKey, 12);
+  EXPECT_EQ(proof.size(), 63U);
+  EXPECT_TRUE(proof.ends_with("-aaaaaaaa-12-proof"));
   EXPECT_EQ(BuilderKeyLabelValue(kKey).size(), 32U);
+}
+
+TEST(Job, ProofSetsStrictVariablesAlsoOverThoseOfTheTemplate) {
+  const api::CacheWarmup warmup = Warmup();
+  Json pod_template = Template();
+  Json& server = *Named(pod_template["spec"]["containers"], "server");
+  server["env"] =
+      Parse(R"([{"name":"STRICT","valueFrom":{"fieldRef":{"fieldPath":"spec.nodeName"}}},
+                            {"name":"MODEL","value":"llama"}])");
+  BuilderJobSpec spec{.warmup = warmup,
+                      .pod_template = pod_template,
+                      .key = kKey,
+                      .attempt = 3,
+                      .mount = MountOf(),
+                      .hostnames = {"n1"}};
+  const auto env_of = [](const Json& job) {
+    std::map<std::string, Json> out;
+    const Json& containers = List(job, {"spec", "template", "spec", "containers"});
+    for (const Json& variable : (*Named(containers, "server"))["env"]) {
+      EXPECT_TRUE(out.emplace(variable["name"], variable).second) << variable;
+    }
+    return out;
+  };
+  const Json build = BuilderJob(spec);
+  EXPECT_TRUE(env_of(build).at("STRICT").contains("valueFrom"));
+  EXPECT_FALSE(build["metadata"]["labels"].contains(std::string(api::kBuilderProofLabel)));
+  spec.strict_env = {{.name = "STRICT", .value = "1"}, {.name = "TOO", .value = "yes"}};
+  const Json proof = BuilderJob(spec);
+  EXPECT_EQ(env_of(proof).at("STRICT"), Parse(R"({"name":"STRICT","value":"1"})"));
+  EXPECT_EQ(env_of(proof).at("TOO")["value"], "yes");
+  EXPECT_EQ(env_of(proof).at("MODEL")["value"], "llama");
+  EXPECT_EQ(proof["metadata"]["name"], BuilderJobName(warmup.name, kKey, 3) + "-proof");
+  for (const Json* labels :
+       {&proof["metadata"]["labels"], &proof["spec"]["template"]["metadata"]["labels"]}) {
+    EXPECT_EQ((*labels)[std::string(api::kBuilderProofLabel)], "true");
+  }
 }
 
 TEST(Job, CopyWithSideEffectsIsRefused) {
