@@ -44,7 +44,7 @@ struct Tree {
   bool partial = false;  // a directory is not watched, so all records of this tree are incomplete
 };
 
-// A watched directory and its tree.
+// A watched directory: the tree that contains it, and its path in that tree.
 struct Place {
   Tree* tree = nullptr;
   std::string path;

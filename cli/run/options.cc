@@ -55,9 +55,9 @@ std::vector<Option> LifeCycleOptionList() {
                    "regular expression; its output becomes a pipe"},
           {.name = "ready-after-quiet",
            .value = "SECONDS",
-           .help = "publish when the command is ready and its caches have not changed for this "
-                   "time (default: 10 with another --ready option, else 60; 0: only after the end "
-                   "of the command)"}};
+           .help = "publish once the caches have not changed for this time and, with --ready-url "
+                   "or --ready-log, the command is ready (default: 10 with one of these options, "
+                   "else 60; 0: only after the end of the command)"}};
 }
 
 absl::StatusOr<LifeCycle> ParseLifeCycle(const Arguments& arguments) {

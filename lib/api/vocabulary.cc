@@ -100,7 +100,9 @@ constexpr ReasonMeaning kReasons[] = {
      "A killed compiler left a partially written file, which the agent removed."},
 
     {reason::kPodHeld, kPodEvent,
-     "The pod is held until a node is warm; the event names the latest release time."},
+     "The pod is held until a node is warm; the event names the time by which it is released in "
+     "any "
+     "case."},
     {reason::kInjectionSkipped, kPodEvent,
      "The pod was created without the cache; see the message."},
 

@@ -33,7 +33,8 @@ bool IsPlain(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
 }
 
-// True for a key that can be the name of a directory: torch writes base32 and hexadecimal digits.
+// True for a key that is safe as the name of a directory. The keys that torch writes consist of
+// base32 or hexadecimal digits.
 bool IsKey(std::string_view key, size_t bytes_min = kKeyBytesMin) {
   return key.size() >= bytes_min && key.size() <= kKeyBytesMax &&
          std::all_of(key.begin(), key.end(), IsPlain);

@@ -30,8 +30,8 @@ constexpr Duration kStandbyGrace{3000};
 constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
 constexpr Duration kSweepTimeout{5'000};
-// Waits for slow patches as long as a webhook may take (30 s), because no other component of the
-// operator releases pods past their deadline.
+// Limits for patches of pods in namespaces whose webhooks are slow. A patch may take as long as a
+// webhook may (30 s), because the operator has no other component that would release the pod.
 constexpr gate::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = kHeldWorkers / 2,
                                                              .limit = Duration(30'000)};
 // Maximum age of the hold deadlines in `cached_budgets_`. If a pod that was created after they were

@@ -18,7 +18,8 @@ namespace {
 
 using codec::Json;
 
-// Returns the labels that identify the warmup's pods, injected or not.
+// Returns labels that all pods of the warmup have, whether they were injected or not: the selector
+// of the workload or, if it is empty, the labels in status.injection.
 std::map<std::string, std::string> PodLabels(const plan::Workload& workload,
                                              const api::CacheWarmup& warmup) {
   if (!workload.selector.empty()) {

@@ -161,9 +161,11 @@ std::optional<Failure> FindFailure(PlanContext& context, const CaptureHandshake&
   }
   const auto key = fingerprint::KeyOf(MakeCaptureRequest(context, handshake, builder).factors);
   if (!key.ok() || *key != builder.key) {
-    return Failure{reason::kBuilderLost,
-                   fmt::format("pod {} no longer has the image, devices or container of its build",
-                               builder.pod_name)};
+    return Failure{
+        reason::kBuilderLost,
+        fmt::format("pod {} no longer has the image, devices or container that it had when "
+                    "it became the builder",
+                    builder.pod_name)};
   }
   return CheckAnswer(handshake);
 }

@@ -69,8 +69,8 @@ struct NodeState {
   const api::NodeCache* cache = nullptr;
   const api::NodeWarmup* reported = nullptr;  // the agent's report about this warmup; null: none
   std::string_view hostname;                  // points into the node object
-  // A pod of the workload could be scheduled here if the node were Ready, idle and not cordoned,
-  // and had no transient taints (Taints::kPersistent).
+  // A pod of the workload could be scheduled here if the node were Ready, idle and not cordoned. Of
+  // its taints, only the persistent ones count (Taints::kPersistent).
   bool possible = false;
   bool fits = false;      // selected by spec.gpuTypes and spec.nodeSelector
   bool ready = false;     // the node is Ready
