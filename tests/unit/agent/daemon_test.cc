@@ -300,7 +300,7 @@ TEST_F(DaemonTest, IsUnhealthyWhileAnIterationHangs) {
   const http::Response stalled = Get("/healthz");
   blocking_log_->Release();
   EXPECT_EQ(stalled.status, 503);
-  EXPECT_NE(stalled.body.find("sync loop has made no progress for 18"), std::string::npos)
+  EXPECT_NE(stalled.body.find("sync loop has made no progress for"), std::string::npos)
       << stalled.body;
   EXPECT_TRUE(Eventually([&] { return Get("/healthz").status == 200; }));
 }
