@@ -375,7 +375,10 @@ TEST_F(HungStarts, OldestSuspendedBundleIsForgottenAtTheLimit) {
   };
   for (size_t i = 0; i < api::kSuspendedBundlesMax; ++i) {
     builder.status().suspended_bundles.push_back(
-        {.key = std::string(64, 'e'), .digest = old(i), .suspended_time = At(1)});
+        {.key = std::string(64, 'e'),
+         .digest = old(i),
+         .suspended_time = At(1),
+         .hung_starts = {{.pod_uid = "1"}, {.pod_uid = "2"}}});
   }
   Start("p", "n1", 110);
   Start("q", "n2", 110);
