@@ -30,7 +30,7 @@ Quoted FindQuoted(std::string_view text, size_t begin, char quote) {
   Quoted quoted{.end = begin};
   while (quoted.end < text.size() && text[quoted.end] != quote && text[quoted.end] != '\n') {
     quoted.plain = quoted.plain && text[quoted.end] != '\\';
-    quoted.end += text[quoted.end] == '\\' ? 2 : 1;
+    quoted.end += text[quoted.end] == '\\' ? size_t{2} : size_t{1};
   }
   quoted.plain = quoted.plain && quoted.end < text.size() && text[quoted.end] == quote;
   return quoted;

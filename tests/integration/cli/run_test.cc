@@ -193,7 +193,7 @@ TEST_F(RunTest, StoreThatDoesNotAnswerDelaysTheCommandNoLongerThanMaxWait) {
   EXPECT_EQ(start.program.Wait(), 0);
   EXPECT_EQ(start.program.out(), "cold\n");
   EXPECT_THAT(start.program.log(), HasSubstr("within 1s (--max-wait); starting cold"));
-  EXPECT_THAT(start.program.log(), HasSubstr("nothing published"));
+  EXPECT_THAT(start.program.log(), HasSubstr("nothing was published"));
 }
 
 TEST_F(RunTest, SignalDuringTheFetchEndsWithoutTheCommand) {

@@ -89,7 +89,7 @@ TEST(WarmupStatus, ErrorsNameThePath) {
        "status.bundles[0].bytes: -1 is not between 0 and 9223372036854775807"},
       {"/bundles/0/compileSeconds", "1", "status.bundles[0].compileSeconds: expected a number"},
       {"/builders/0/state", "Done",
-       "status.builders[0].state: expected one of Elected, Capturing, Captured, Failed"},
+       "status.builders[0].state: expected one of Elected, Capturing, Proving, Captured, Failed"},
       {"/builders/0/electedTime", "now",
        "status.builders[0].electedTime: \"now\" is not an RFC 3339 time in UTC such as "
        "2026-01-31T12:00:00Z"},

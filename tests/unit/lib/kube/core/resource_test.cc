@@ -39,10 +39,10 @@ TEST(Resource, KnowsClusterScopedResources) {
       cluster_scoped.insert(resource.plural);
     }
   }
-  EXPECT_EQ(cluster_scoped,
-            (std::set<std::string_view>{
-                "nodes", "namespaces", "nodecaches", "mutatingadmissionpolicies",
-                "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations"}));
+  EXPECT_EQ(cluster_scoped, (std::set<std::string_view>{
+                                "nodes", "namespaces", "nodecaches", "mutatingadmissionpolicies",
+                                "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
+                                "resourceslices"}));
 }
 
 }  // namespace
