@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 #include <span>
@@ -176,14 +177,14 @@ std::vector<size_t> FindWholeFiles(const std::vector<Finding>& findings,
   return whole;
 }
 
+// Joins the last kVersionsMax versions of each engine.
 std::map<std::string, std::string> JoinVersions(
-    std::map<std::string, std::set<std::string>> versions) {
+    const std::map<std::string, std::set<std::string>>& versions) {
   std::map<std::string, std::string> joined;
-  for (auto& [engine, found] : versions) {
-    while (found.size() > kVersionsMax) {
-      found.erase(found.begin());
-    }
-    joined[engine] = fmt::format("{}", fmt::join(found, ", "));
+  for (const auto& [engine, found] : versions) {
+    const size_t skipped = found.size() - std::min(found.size(), kVersionsMax);
+    const auto first = std::next(found.begin(), static_cast<ptrdiff_t>(skipped));
+    joined[engine] = fmt::format("{}", fmt::join(first, found.end(), ", "));
   }
   return joined;
 }
@@ -213,7 +214,7 @@ absl::StatusOr<Selection> SelectFiles(std::vector<TreeFile> files, const Selecti
     selection.compile_time += finding.compile_time;
     selection.files.push_back(std::move(files[i]));
   }
-  selection.engines = JoinVersions(std::move(versions));
+  selection.engines = JoinVersions(versions);
   selection.gpu_architectures.assign(architectures.begin(), architectures.end());
   return selection;
 }

@@ -5,6 +5,24 @@
 
 namespace cachewarm::caches {
 
+namespace {
+
+KindFacts InductorFacts() {
+  return {.engine = "PyTorch (torch.compile)",
+          .proof =
+              "torch 2.15 ran on a CPU, in end-to-end tests and in a comparison with other "
+              "methods. The layout is that of torch 2.6 to 2.15.",
+          .absolute_paths =
+              "Only in the debug information of c*.so: a cache that was moved to another directory "
+              "still hits.",
+          .hit = "One file of fxgraph/ or aotautograd/ per graph, then c*.py and c*.so.",
+          .miss =
+              "The same files. c*.so is written in place, all other files are renamed into "
+              "place."};
+}
+
+}  // namespace
+
 CacheKind TorchInductorKind() {
   return {
       .name = "torchinductor",
@@ -66,16 +84,7 @@ CacheKind TorchInductorKind() {
               // Autotune timings; the engine rewrites the whole file.
               {.glob = "cache/*", .writable = true, .in_place = true, .autotune = true},
           },
-      .facts = {
-          .engine = "PyTorch (torch.compile)",
-          .proof = "torch 2.15 ran on a CPU, in end-to-end tests and in a comparison with other "
-                   "methods. The layout is that of torch 2.6 to 2.15.",
-          .absolute_paths =
-              "Only in the debug information of c*.so: a cache that was moved to another directory "
-              "still hits.",
-          .hit = "One file of fxgraph/ or aotautograd/ per graph, then c*.py and c*.so.",
-          .miss = "The same files. c*.so is written in place, all other files are renamed into "
-                  "place."}};
+      .facts = InductorFacts()};
 }
 
 }  // namespace cachewarm::caches
