@@ -18,7 +18,8 @@ struct Observation {
   api::StartResult result = api::StartResult::kUnknown;
   int entries_opened = 0;   // distinct existing index entries that were read
   int entries_written = 0;  // distinct index entries that were compiled
-  int native_built = 0;     // distinct files of host code that were built, except compiler tests
+  // distinct files of host code that were built, not counting those that only try the compiler out
+  int native_built = 0;
   // Time from the first compiled file to the last index entry; zero if no index entry was compiled.
   Duration compile_span{0};
 };

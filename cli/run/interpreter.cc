@@ -80,7 +80,7 @@ std::string ReadHead(const stdfs::path& path) {
 }
 
 // Returns the first word of a file; empty if it cannot be read.
-std::string ReadFirstLine(const stdfs::path& path) {
+std::string ReadFirstWord(const stdfs::path& path) {
   const std::string head = ReadHead(path);
   return head.substr(0, head.find_first_of(" \t\r\n"));
 }
@@ -90,14 +90,14 @@ std::string PyenvVersion(const stdfs::path& root, const PlannedCommand& command)
   std::string version = Variable(command, "PYENV_VERSION");
   stdfs::path directory = command.directory;
   for (int i = 0; version.empty() && i < kParentsMax; ++i) {
-    version = ReadFirstLine(directory / ".python-version");
+    version = ReadFirstWord(directory / ".python-version");
     if (directory == directory.parent_path()) {
       break;
     }
     directory = directory.parent_path();
   }
   if (version.empty()) {
-    version = ReadFirstLine(root / "version");
+    version = ReadFirstWord(root / "version");
   }
   return version.substr(0, version.find(':'));
 }

@@ -17,10 +17,10 @@ namespace cachewarm::plan {
 // Of a pool, only slices of the highest generation count. Pure.
 api::NodeOffer OfferOf(const api::Node& node, const std::vector<api::ResourceSlice>& slices);
 
-// Returns the first extended resource that kubelet offers on the node, or the first driver in
-// `published`, although the GPU type `gpu_type`, which the agent reported, has no such device; ""
-// if there is none. Such a node gets no bundle: its agent does not see the driver, and the type,
-// mostly "cpu", would be wrong.
+// Returns a device that the node offers but that the GPU type `gpu_type`, which its agent reported,
+// does not include: the first such extended resource of kubelet, else the first such driver in
+// `published`; "" if there is none. A node with such a device gets no bundle: its agent does not
+// see the driver, and the type, mostly "cpu", would be wrong.
 std::string HiddenDevice(const api::Node& node, const std::vector<api::PublishedDevices>& published,
                          std::string_view gpu_type);
 
