@@ -63,8 +63,9 @@ def test_metrics_match_one_cold_and_five_warm_starts(
         return sum(metrics.by_label(scraped(), counter, "warmup", **mine).values())
 
     claimed = total("cachewarm_saved_seconds_total") - total("cachewarm_lost_seconds_total")
-    saved = sum(colds[0].total_s - warm.total_s for warm in warms)
-    print(f"cold {colds[0].total_s} s, warm {[warm.total_s for warm in warms]} s")
+    # By the first call: the rest of a start depends on the load of the machine, not on the cache.
+    saved = sum(colds[0].compile_s - warm.compile_s for warm in warms)
+    print(f"first call: cold {colds[0].compile_s} s, warm {[warm.compile_s for warm in warms]} s")
     print(f"saved {saved:.1f} s by the pods' logs, {claimed:.1f} s by /metrics")
     margin = max(0.1 * saved, 2.0 * WARM_STARTS)
     assert saved > 2 * margin, "the model is too small to measure with"
