@@ -118,11 +118,11 @@ Json PodSpec(const BuilderJobSpec& spec) {
   pod["affinity"] = WithHostRules(affinity != nullptr ? *affinity : Json(),
                                   HostRules{.required = spec.hostnames});
   AddMount(pod, spec.mount);
-  // Keep the end of the log in the termination message, the only trace of a failed builder.
   if (Json* container = Named(MakeList(pod, "containers"), spec.mount.container)) {
-    if (!container->contains("terminationMessagePolicy")) {
-      (*container)["terminationMessagePolicy"] = "FallbackToLogsOnError";
-    }
+    // Keeps the end of the log in the termination message, the only trace of a failed builder.
+    // Nearly every template has "File", the API server's default; the message file still comes
+    // first.
+    (*container)["terminationMessagePolicy"] = "FallbackToLogsOnError";
     SetStrictEnv(spec.strict_env, *container);
   }
   return pod;

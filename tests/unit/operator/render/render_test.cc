@@ -317,7 +317,8 @@ TEST(Job, TerminationMessageFallsBackToLogs) {
   };
   EXPECT_EQ(policy(), "FallbackToLogsOnError");
   Named(pod_template["spec"]["containers"], "server")->emplace("terminationMessagePolicy", "File");
-  EXPECT_EQ(policy(), "File") << "the user's value is kept";
+  EXPECT_EQ(policy(), "FallbackToLogsOnError")
+      << "the API server writes its default into templates";
 }
 
 TEST(Overrides, ChangeOnlyTheCopy) {
