@@ -119,6 +119,7 @@ std::optional<std::string> FieldOf(const Json& object, const std::string& field)
   for (const auto& [name, section, member] :
        {std::tuple("metadata.name", "metadata", "name"),
         std::tuple("metadata.namespace", "metadata", "namespace"),
+        std::tuple("spec.driver", "spec", "driver"),  // of ResourceSlices
         std::tuple("spec.nodeName", "spec", "nodeName"),
         std::tuple("status.phase", "status", "phase")}) {
     if (field == name) {
