@@ -144,9 +144,18 @@ TEST_F(WarmupsTest, SuspendedBundleIsCountedUntilReplaced) {
                        {"digest", "sha256:" + std::string(64, digest)},
                        {"native", true}};
   };
+  const auto suspended = [&](const std::string& image, char digest) {
+    codec::Json out = bundle(image, digest);
+    out["hungStarts"] = {{{"podUID", "u1"},
+                          {"pod", "llama-0"},
+                          {"node", "n1"},
+                          {"startedTime", "2026-01-01T00:00:00Z"},
+                          {"detectedTime", "2026-01-01T00:10:00Z"}}};
+    return out;
+  };
   codec::Json warmup = WarmupObject("llama");
-  warmup["status"]["suspendedBundles"] = {bundle("registry/llama:0", 'a'),
-                                          bundle("registry/llama:1", 'b')};
+  warmup["status"]["suspendedBundles"] = {suspended("registry/llama:0", 'a'),
+                                          suspended("registry/llama:1", 'b')};
   server.Put(kube::kCacheWarmups, warmup);
   server.Put(kube::kDeployments, DeploymentObject("llama"));
   server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
