@@ -8,23 +8,13 @@
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/patch.h"
+#include "tests/unit/lib/gate/held_pod.h"
 
 namespace cachewarm::gate {
 namespace {
 
 using codec::Json;
 using std::chrono::seconds;
-
-const WallTime kCreated = ParseTime("2026-11-21T08:00:00Z").value();
-
-api::Pod Held(std::vector<std::string> gates = {std::string(api::kSchedulingGate)}) {
-  api::Pod pod;
-  pod.meta.name = "llama-0";
-  pod.meta.uid = "u1";
-  pod.meta.created = kCreated;
-  pod.gates = std::move(gates);
-  return pod;
-}
 
 TEST(Deadline, IsAnnotatedOrCountedFromCreationAndAtMostAnHour) {
   const struct {

@@ -13,7 +13,17 @@ using api::BuilderState;
 using fakes::At;
 using fakes::HasEvent;
 
-class Publication : public Proof {};
+class Publication : public Proof {
+ protected:
+  // The proof succeeds at 146, which publishes the bundle.
+  void PublishProven() {
+    Start();
+    fakes::PodSetup pod = ProofPod();
+    pod.ready = 145;
+    cluster_.Pod(pod);
+    Step(146);
+  }
+};
 
 TEST_F(Publication, ReadyPodPublishesBundleToAllNodes) {
   Start();
@@ -72,11 +82,7 @@ TEST_F(Publication, JobRebuildsBundleThatPodsMissed) {
 }
 
 TEST_F(Publication, RebuiltBundleReplacesPublishedOneOnBuildersNodeOnly) {
-  Start();
-  fakes::PodSetup pod = ProofPod();
-  pod.ready = 145;
-  cluster_.Pod(pod);
-  Step(146);
+  PublishProven();
   const std::string old = digest_.ToString();
   api::BuilderStatus& builder = cluster_.status().builders[0];
   builder.state = BuilderState::kProving;
@@ -99,11 +105,7 @@ TEST_F(Publication, SwitchedOffProofPublishesAtOnce) {
 
 // A build that ends with the published bundle has nothing to prove.
 TEST_F(Publication, PublishedBundleIsNotProvenAgain) {
-  Start();
-  fakes::PodSetup pod = ProofPod();
-  pod.ready = 145;
-  cluster_.Pod(pod);
-  Step(146);
+  PublishProven();
   api::BuilderStatus& builder = cluster_.status().builders[0];
   builder.state = BuilderState::kCapturing;
   builder.captured = api::CapturedBundle{.digest = digest_, .bytes = 1234};
