@@ -50,4 +50,4 @@ def share(part, whole, least=0):
 
 def difference(plus, minus):
     """plus - minus, where one of the two may be missing."""
-    return f"({plus} - {minus}) or {plus} or -1 * {minus}"
+    return f"({plus} - {minus} or {plus} or -1 * {minus})"
