@@ -299,3 +299,32 @@ def test_every_alert_has_a_runbook():
         headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
         assert headings == [name, "Symptom", "Meaning", "Check", "Remedy"], name
         assert alerts()[name]["annotations"]["summary"] in text, name
+
+
+def test_documentation_lists_every_alert_and_only_recorded_rules():
+    text = (ROOT / "docs/monitoring.md").read_text()
+    listed = re.findall(r"^\| \[(\w+)\]\(runbooks/(\w+)\.md\) \| (\w+) \|", text, re.MULTILINE)
+    assert listed == [(name, name, rule["labels"]["severity"]) for name, rule in alerts().items()]
+    recorded = {rule.get("record") for group in groups() for rule in group["rules"]}
+    named = set(re.findall(r"`(\w+:cachewarm_\w+:\w+)`", text))
+    assert len(named) >= 5 and named <= recorded
+
+
+def queries_of(page):
+    """The queries in the code blocks of a page: one per line, unless a line continues another."""
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(),
+                                      re.MULTILINE | re.DOTALL):
+        if not language and re.search(r"^[a-z_0-9., ()]*cachewarm_\w+", block):
+            yield from re.sub(r"\n/", " /", block).strip().splitlines()
+
+
+def test_queries_of_the_documentation_are_valid(promtool, tmp_path):
+    queries = [query for page in (ROOT / "docs/monitoring.md", *RUNBOOKS.glob("*.md"))
+               for query in queries_of(page)]
+    assert len(queries) >= 8
+    for query in queries:
+        assert not list(exported.problems_of(query)), query
+    rules = [{"record": f"query:{i}", "expr": query} for i, query in enumerate(queries)]
+    file = tmp_path / "queries.yaml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": rules}]}))
+    promtool("check", "rules", file)
