@@ -103,7 +103,7 @@ CASES = [
     silent("CachewarmOperatorNoLeader", "healthy", [leader("1x20"), leader("0x20", "operator-2")],
            "10m"),
     silent("CachewarmOperatorNoLeader", "restart: the standby leads after three minutes",
-           [leader("1x5 stale _x2 0x20"), leader("0x8 1x20", "operator-2")], "9m"),
+           [leader("1x5 stale _x2 0x20"), leader("0x8 1x20", "operator-2")], "8m"),
 
     fires("CachewarmNoAdmission", "neither is installed",
           [admission("policy", "0x30"), admission("webhook", "0x30")], "15m",
