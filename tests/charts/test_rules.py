@@ -168,6 +168,14 @@ CASES = [
            [builds("BuilderCrashed", "1+1x5 6x600 stale"), builds("Captured", "_x900 1x90")],
            "980m"),
 
+    fires("CachewarmBundleSuspended", "one bundle",
+          [of_warmup("cachewarm_suspended_bundles", "1x30")], "20m", "1", **WARMUP),
+    silent("CachewarmBundleSuspended", "healthy",
+           [of_warmup("cachewarm_suspended_bundles", "0x30")], "20m"),
+    silent("CachewarmBundleSuspended", "restart: the next leader finds it replaced",
+           [of_warmup("cachewarm_suspended_bundles", "1x9 stale"),
+            of_warmup("cachewarm_suspended_bundles", "_x9 0x30", pod="operator-2")], "17m"),
+
     fires("CachewarmHitRateLow", "nine misses and a hit",
           [starts("miss", "_x9 1+1x8 9x90"), starts("hit", "_x9 1x90")], "60m", "10%", **WARMUP),
     fires("CachewarmHitRateLow", "ten misses, one by one",
@@ -204,7 +212,7 @@ def expected(case):
     for name, text in rule["annotations"].items():
         text = re.sub(r"\{\{ \$labels\.(\w+) \}\}",
                       lambda label: case.labels.get(label[1], ""), text)
-        annotations[name] = text.replace("{{ $value | humanizePercentage }}", case.share)
+        annotations[name] = re.sub(r"\{\{ \$value[^}]*\}\}", case.share, text)
     return [{"exp_labels": {**case.labels, **rule["labels"]}, "exp_annotations": annotations}]
 
 

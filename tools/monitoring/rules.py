@@ -129,6 +129,12 @@ def warmup_alerts():
               "{{ $value | humanizePercentage }} of the builds of CacheWarmup"
               " {{ $labels.namespace }}/{{ $labels.warmup }} for {{ $labels.gpu_type }} in the last"
               " 6 hours failed. Without a bundle its pods start cold."),
+        Alert("CachewarmBundleSuspended",
+              f"{q.sum_by(q.OF_WARMUP, 'cachewarm_suspended_bundles')} > 0", "15m", "warning",
+              "Starts with a bundle of a warmup hung, and no other bundle has replaced it.",
+              "{{ $value }} bundles of CacheWarmup {{ $labels.namespace }}/{{ $labels.warmup }} are"
+              " suspended, because starts with them hung or their engine refused them. New pods"
+              " that would use them start cold."),
         Alert("CachewarmHitRateLow", f"{q.share(of_starts(q.USED_BUNDLE), had, 10)} < 0.5", "30m",
               "warning",
               "Most pods of a warmup do not use the bundle on their node.",
