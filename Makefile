@@ -94,7 +94,7 @@ images: build ## the container images of operator and agent, built without docke
 	@tools/stage images
 
 .PHONY: manifests
-manifests: ## render manifests/ from the chart
+manifests: ## render manifests/ from the chart, and its rules and dashboard
 	@tools/render-manifests
 
 .PHONY: cluster-up

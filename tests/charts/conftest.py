@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures: helm, and the objects of manifests and chart."""
+"""Fixtures: helm, promtool, and the objects of manifests and chart."""
 import os
 import subprocess
 from pathlib import Path
@@ -46,6 +46,24 @@ def helm():
         pytest.fail(f"no helm at {helm.program}: run tools/setup/all, or name one by "
                     "CACHEWARM_HELM")
     return helm
+
+
+@pytest.fixture(scope="session")
+def promtool():
+    """Runs real promtool; returns its output."""
+    program = (os.environ.get("CACHEWARM_PROMTOOL")
+               or CACHE / "debs/current/prometheus/usr/bin/promtool")
+    if not Path(program).is_file():
+        pytest.fail(f"no promtool at {program}: run tools/setup/all, or name one by "
+                    "CACHEWARM_PROMTOOL")
+
+    def run(*words, text=None):
+        done = subprocess.run([program, *words], input=text, capture_output=True, text=True,
+                              timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    return run
 
 
 @pytest.fixture(scope="session")

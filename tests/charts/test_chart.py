@@ -221,21 +221,6 @@ def test_release_jobs_are_optional(helm):
                 if key[1] in ("cachewarm-release", "cachewarm-uninstall")]
 
 
-def test_metrics_objects_are_optional(helm, rendered):
-    assert not [key for key in rendered if key[0] in ("Service", "ServiceMonitor")]
-    asked = helm.template("--set", "metrics.serviceMonitor.enabled=true,"
-                          "metrics.serviceMonitor.labels.release=prom,metrics.annotations=false")
-    for program in ("operator", "agent"):
-        service = asked["Service", f"cachewarm-{program}"]["spec"]
-        assert service["selector"]["app.kubernetes.io/component"] == program
-        assert service["ports"] == [{"name": "metrics", "port": 8080, "targetPort": "metrics"}]
-    monitor = asked["ServiceMonitor", "cachewarm"]
-    assert monitor["metadata"]["labels"]["release"] == "prom"
-    assert monitor["spec"]["endpoints"] == [{"port": "metrics", "interval": "30s"}]
-    agents = asked["DaemonSet", "cachewarm-agent"]["spec"]["template"]["metadata"]["annotations"]
-    assert list(agents) == ["checksum/config"]
-
-
 def test_network_policy_allows_only_metrics(helm):
     policy = helm.template("--set", "networkPolicy.enabled=true")["NetworkPolicy", "cachewarm"]
     assert policy["spec"]["policyTypes"] == ["Ingress"]
@@ -271,6 +256,9 @@ def test_quota_is_optional(helm):
     ("limits.files=200001", "files"),
     ("limits.megabytes=1", "megabytes"),
     ("metrics.serviceMonitor.interval=soon", "interval"),
+    ("metrics.podMonitor.interval=0.5m", "interval"),
+    ("metrics.podMonitor.labels.release=1", "release"),
+    ("metrics.monitor.enabled=true", "monitor"),
     ("release.schedule=hourly", "schedule"),
     ("uninstall.hook=false", "hook"),
     ("typo=1", "typo"),

@@ -23,9 +23,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 'system:serviceaccount:{{ .Release.Namespace }}:cachewarm-agent'
 {{- end }}
 
+{{/* Call with (dict "root" $ "monitor" .Values.metrics.podMonitor). A pod that a monitor scrapes has no
+prometheus.io annotations, because a Prometheus that follows both would scrape it twice. */}}
 {{- define "cachewarm.podAnnotations" -}}
-checksum/config: {{ include (print .Template.BasePath "/config.yaml") . | sha256sum }}
-{{- if .Values.metrics.annotations }}
+checksum/config: {{ include (print .root.Template.BasePath "/config.yaml") .root | sha256sum }}
+{{- if and .root.Values.metrics.annotations (not .monitor.enabled) }}
 prometheus.io/scrape: "true"
 prometheus.io/port: "8080"
 prometheus.io/path: /metrics

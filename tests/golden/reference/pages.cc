@@ -124,8 +124,12 @@ std::string MetricsPage() {
   const agent::Metrics metrics(of_agent, "");
   return fmt::format(
       "{}# Metrics\n\nBoth programs serve `/metrics` in the Prometheus text format on "
-      "`listen`, by default port 8080.\n\n## Operator\n\n{}\n## Agent\n\n{}",
-      kGenerated, of_operator.Table(), of_agent.Table());
+      "`listen`, by default port 8080.\n[monitoring.md](../monitoring.md) shows how to scrape "
+      "them, and has the queries for hit rate and saved time.\n\nA metric has at most {} series. "
+      "Further ones are counted together in one series, whose labels are all\n`other`, and "
+      "`cachewarm_metrics_overflow_total{{metric}}` counts their observations.\n\n## "
+      "Operator\n\n{}\n## Agent\n\n{}",
+      kGenerated, metrics::MetricSpec{}.series_max, of_operator.Table(), of_agent.Table());
 }
 
 std::string ReasonsPage() {
