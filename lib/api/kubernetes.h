@@ -43,6 +43,14 @@ struct Taint {
   std::string effect;
 };
 
+struct Toleration {
+  std::string key;  // empty, with op Exists: tolerates every taint
+  std::string op;   // Equal, Exists
+  std::string value;
+  std::string effect;  // empty: tolerates every effect
+  friend bool operator==(const Toleration&, const Toleration&) = default;
+};
+
 // The condition cachewarm.io/Warm (kNodeCondition) of a Node.
 struct NodeCondition {
   std::string status;  // True, False, Unknown
