@@ -61,13 +61,6 @@ std::vector<settings::Setting> SettingsOf(Config& config) {
        settings::Number(config.fetch_nodes_max, 1, 100'000),
        "maximum nodes that fetch from the store concurrently, over all warmups, 1 to 100000; nodes "
        "with waiting pods go first"},
-      {.flag = "--node-condition",
-       .environment = "CACHEWARM_NODE_CONDITION",
-       .key = "nodeCondition",
-       .fallback = "false",
-       .set = settings::Boolean(config.node_condition),
-       .help = "write the condition cachewarm.io/Warm to Nodes, for node-readiness-controller",
-       .is_switch = true},
       {.flag = "--fresh-nodes-tainted",
        .environment = "CACHEWARM_FRESH_NODES_TAINTED",
        .key = "freshNodes.tainted",

@@ -31,11 +31,6 @@ void ReadConditions(Reader& status, Node& out) {
       out.ready = true;
       ReadTime(condition, "lastTransitionTime", out.ready_since);
     }
-    if (type == kNodeCondition) {
-      NodeCondition& warm = out.warm.emplace();
-      warm.status = value;
-      condition.Read("reason", warm.reason).Read("message", warm.message);
-    }
   });
 }
 

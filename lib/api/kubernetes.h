@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,19 +50,10 @@ struct Toleration {
   friend bool operator==(const Toleration&, const Toleration&) = default;
 };
 
-// The condition cachewarm.io/Warm (kNodeCondition) of a Node.
-struct NodeCondition {
-  std::string status;  // True, False, Unknown
-  std::string reason;
-  std::string message;
-  friend bool operator==(const NodeCondition&, const NodeCondition&) = default;
-};
-
 struct Node {
   ObjectMeta meta;
   bool ready = false;
   WallTime ready_since{};  // when the node became Ready, by the node's clock; zero if not Ready
-  std::optional<NodeCondition> warm;
   bool unschedulable = false;
   std::string os = "linux";
   std::string boot_id;  // the boot ID or its first bytes: enough to detect a reboot
