@@ -60,7 +60,7 @@ std::vector<settings::Setting> SettingsOf(Config& config) {
       {"--fetch-nodes-max", "CACHEWARM_FETCH_NODES_MAX", "fetch.nodesMax", "32",
        settings::Number(config.fetch_nodes_max, 1, 100'000),
        "maximum nodes that fetch from the store concurrently, over all warmups, 1 to 100000; nodes "
-       "with waiting pods go first"},
+       "with a bound pod that has not started go first"},
       {.flag = "--fresh-nodes-tainted",
        .environment = "CACHEWARM_FRESH_NODES_TAINTED",
        .key = "freshNodes.tainted",

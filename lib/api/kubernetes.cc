@@ -3,7 +3,6 @@
 
 #include "lib/api/json/checks.h"
 #include "lib/api/json/parts.h"
-#include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 
