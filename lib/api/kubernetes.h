@@ -119,6 +119,12 @@ absl::StatusOr<Node> DecodeNode(const codec::Json& object);
 absl::StatusOr<ResourceSlice> DecodeResourceSlice(const codec::Json& object);
 absl::StatusOr<Pod> DecodePod(std::shared_ptr<const codec::Json> object);
 
+// Returns the requests that the scheduler counts for a pod with this PodSpec, and for one container
+// of it. A limit replaces a missing request. After a quantity that cannot be read, the rest of its
+// list does not count: the API server rejects such a pod.
+Resources PodRequests(const codec::Json& pod_spec);
+Resources ContainerRequests(const codec::Json& container);
+
 // Parses a Kubernetes resource.Quantity. With `milli` (for cpu), returns thousandths of the unit;
 // otherwise whole units, such as bytes.
 absl::StatusOr<int64_t> ParseQuantity(std::string_view text, bool milli);

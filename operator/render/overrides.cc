@@ -27,21 +27,11 @@ int64_t Amount(const std::string& resource, const std::string& quantity) {
   return amount.ok() ? *amount : 0;
 }
 
-// Returns the amount of a device that the container's template requests.
-int64_t RequestedDevices(const Json& container, const std::string& resource) {
-  for (const char* list : {"limits", "requests"}) {
-    if (const Json* amount = Find(container, {"resources", list, resource})) {
-      return Amount(resource,
-                    amount->is_string() ? amount->get<std::string>() : codec::DumpJson(*amount));
-    }
-  }
-  return 0;
-}
-
 absl::Status SetResources(const api::ContainerResources& resources, Json& container) {
+  api::Resources before = api::ContainerRequests(container);
   for (const auto* list : {&resources.requests, &resources.limits}) {
     for (const auto& [resource, quantity] : *list) {
-      const int64_t most = RequestedDevices(container, resource);
+      const int64_t most = before[resource];
       if (resource.find('/') != std::string::npos && Amount(resource, quantity) > most) {
         return Refuse(
             ".resources",
