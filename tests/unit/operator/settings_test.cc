@@ -21,8 +21,8 @@
 
 #include "fmt/format.h"
 #include "lib/fingerprint/key.h"
-#include "operator/admission/webhook/registration.h"
 #include "operator/daemon.h"
+#include "operator/webhook/registration.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/memory_log.h"
