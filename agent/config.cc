@@ -252,8 +252,8 @@ settings::Table TableOf(CommandLine& command) {
           .requests = {{"--print-node-facts",
                         "print GPU type and CPU class of this node as JSON and exit",
                         &command.print_node_facts}},
-          .foreign_keys = {"leaderElect", "webhookListen", "workers", "fetch", "nodeCondition",
-                           "freshNodes", "builders"}};
+          .foreign_keys = {"leaderElect", "webhookListen", "workers", "fetch", "freshNodes",
+                           "builders"}};
 }
 
 std::string HelpText() {

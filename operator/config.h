@@ -27,7 +27,6 @@ struct Config {
   int workers = 2;                      // warmups reconciled concurrently
   int builder_jobs_max = 8;             // maximum concurrent builder Jobs in the cluster; 0: none
   int fetch_nodes_max = 32;             // maximum nodes that fetch concurrently, over all warmups
-  bool node_condition = false;          // write the condition cachewarm.io/Warm to Nodes
   bool fresh_nodes_tainted = false;     // every node joins with the cachewarm startup taint
 };
 

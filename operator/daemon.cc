@@ -11,16 +11,16 @@
 #include "lib/kube/runtime/event_recorder.h"
 #include "lib/kube/runtime/leader_elector.h"
 #include "lib/process/process.h"
-#include "operator/admission/dry_runs.h"
-#include "operator/admission/webhook/service.h"
 #include "operator/apply/executor.h"
 #include "operator/controllers/annotation_requests.h"
 #include "operator/controllers/held_pods.h"
 #include "operator/controllers/nodes.h"
 #include "operator/controllers/warmups.h"
+#include "operator/dry_run/dry_runs.h"
 #include "operator/observe/annotation_triggers.h"
 #include "operator/observe/cluster_cache.h"
 #include "operator/observe/triggers.h"
+#include "operator/webhook/service.h"
 
 namespace cachewarm::op {
 namespace {
@@ -115,8 +115,7 @@ struct Daemon::Components {
                         .metrics = parts.metrics,
                         .log = parts.log,
                         .settings = SettingsOf(config),
-                        .agent_namespace = config.ns,
-                        .writes_condition = config.node_condition}),
+                        .agent_namespace = config.ns}),
         held(cluster, {.client = parts.client,
                        .clock = parts.clock,
                        .events = events,
@@ -140,7 +139,7 @@ struct Daemon::Components {
   kube::EventRecorder events;
   apply::JobRefusals job_refusals;
   apply::Executor executor;
-  admission::DryRuns dry_runs;
+  dry_run::DryRuns dry_runs;
   webhook::Service webhook;
   apply::BuildRequests build_requests;
   controllers::Warmups warmups;

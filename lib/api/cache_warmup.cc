@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/api/cache_warmup.h"
 
-#include <tuple>
-
 #include "lib/api/json/parts.h"
 #include "lib/api/json/words.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::api {
-
-bool operator==(const CompileSpec& a, const CompileSpec& b) {
-  const auto limits = [](const CompileSpec& spec) {
-    return std::tie(spec.builder, spec.proof, spec.timeout_seconds, spec.pending_seconds,
-                    spec.settle_seconds, spec.backoff_limit, spec.requests);
-  };
-  const bool same = (a.overrides == nullptr) == (b.overrides == nullptr) &&
-                    (a.overrides == nullptr || *a.overrides == *b.overrides);
-  return same && limits(a) == limits(b);
-}
 
 absl::StatusOr<CacheWarmup> DecodeCacheWarmup(const codec::Json& object) {
   codec::Reader reader(object, "");

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "lib/api/bundle_status.h"
 #include "lib/api/condition.h"
+#include "lib/api/kubernetes.h"
 #include "lib/base/clock.h"
 #include "lib/codec/json_fwd.h"
 
@@ -60,6 +61,32 @@ struct BuildRequest {
   friend bool operator==(const BuildRequest&, const BuildRequest&) = default;
 };
 
+struct EnvVar {
+  std::string name;
+  std::string value;
+  friend bool operator==(const EnvVar&, const EnvVar&) = default;
+};
+
+// Requests and limits of one container, as the user wrote the quantities ("500m").
+struct ContainerResources {
+  std::string container;
+  std::map<std::string, std::string> requests;
+  std::map<std::string, std::string> limits;
+  friend bool operator==(const ContainerResources&, const ContainerResources&) = default;
+};
+
+// Changes to the pod template that only the pod of a builder Job gets. The list is closed: it has
+// no field that gives the pod more rights than the template has (operator/render/overrides.h).
+struct Overrides {
+  std::vector<std::string> command;  // of the container that compiles; also removes its args
+  std::vector<std::string> args;     // of the container that compiles
+  std::vector<EnvVar> env;           // of the container that compiles
+  std::vector<Toleration> tolerations;
+  std::map<std::string, std::string> node_selector;
+  std::vector<ContainerResources> resources;  // of other containers
+  friend bool operator==(const Overrides&, const Overrides&) = default;
+};
+
 // Settings of builds. timeout_seconds counts from the start of the builder's container.
 struct CompileSpec {
   Builder builder = Builder::kAuto;
@@ -68,11 +95,9 @@ struct CompileSpec {
   int pending_seconds = 600;  // how long a builder may wait for a node
   int settle_seconds = 10;
   int backoff_limit = 3;
-  // Strategic merge patch that is applied to the pod template of a builder Job, as the user wrote
-  // it; null when absent.
-  std::shared_ptr<const codec::Json> overrides;
+  std::optional<Overrides> overrides;
   std::vector<BuildRequest> requests;
-  friend bool operator==(const CompileSpec& a, const CompileSpec& b);
+  friend bool operator==(const CompileSpec&, const CompileSpec&) = default;
 };
 
 // Auto: holds pods while the expected wait is shorter than the time that a warm start saves. Hold:
@@ -100,12 +125,6 @@ struct WarmupSpec {
   // start, and longer than that median plus this many seconds.
   int hang_seconds = 300;
   bool paused = false;
-};
-
-struct EnvVar {
-  std::string name;
-  std::string value;
-  friend bool operator==(const EnvVar&, const EnvVar&) = default;
 };
 
 // Input of the admission policy. It has no paths: the policy computes the path that a pod mounts,

@@ -3,7 +3,6 @@
 
 #include "lib/api/json/checks.h"
 #include "lib/api/json/parts.h"
-#include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 
@@ -30,11 +29,6 @@ void ReadConditions(Reader& status, Node& out) {
     if (type == "Ready" && value == "True") {
       out.ready = true;
       ReadTime(condition, "lastTransitionTime", out.ready_since);
-    }
-    if (type == kNodeCondition) {
-      NodeCondition& warm = out.warm.emplace();
-      warm.status = value;
-      condition.Read("reason", warm.reason).Read("message", warm.message);
     }
   });
 }

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,19 +42,18 @@ struct Taint {
   std::string effect;
 };
 
-// The condition cachewarm.io/Warm (kNodeCondition) of a Node.
-struct NodeCondition {
-  std::string status;  // True, False, Unknown
-  std::string reason;
-  std::string message;
-  friend bool operator==(const NodeCondition&, const NodeCondition&) = default;
+struct Toleration {
+  std::string key;  // empty, with op Exists: tolerates every taint
+  std::string op;   // Equal, Exists
+  std::string value;
+  std::string effect;  // empty: tolerates every effect
+  friend bool operator==(const Toleration&, const Toleration&) = default;
 };
 
 struct Node {
   ObjectMeta meta;
   bool ready = false;
   WallTime ready_since{};  // when the node became Ready, by the node's clock; zero if not Ready
-  std::optional<NodeCondition> warm;
   bool unschedulable = false;
   std::string os = "linux";
   std::string boot_id;  // the boot ID or its first bytes: enough to detect a reboot
@@ -120,6 +118,12 @@ absl::StatusOr<ObjectMeta> DecodeMeta(const codec::Json& object);
 absl::StatusOr<Node> DecodeNode(const codec::Json& object);
 absl::StatusOr<ResourceSlice> DecodeResourceSlice(const codec::Json& object);
 absl::StatusOr<Pod> DecodePod(std::shared_ptr<const codec::Json> object);
+
+// Returns the requests that the scheduler counts for a pod with this PodSpec, and for one container
+// of it. A limit replaces a missing request. After a quantity that cannot be read, the rest of its
+// list does not count: the API server rejects such a pod.
+Resources PodRequests(const codec::Json& pod_spec);
+Resources ContainerRequests(const codec::Json& container);
 
 // Parses a Kubernetes resource.Quantity. With `milli` (for cpu), returns thousandths of the unit;
 // otherwise whole units, such as bytes.

@@ -43,8 +43,6 @@ inline constexpr std::string_view kBuilderReadinessGate = "cachewarm.io/serving"
 // form that the cluster autoscaler recognises. The operator removes them and never adds them.
 inline constexpr std::string_view kWarmingTaints[] = {
     "cachewarm.io/warming", "startup-taint.cluster-autoscaler.kubernetes.io/cachewarm"};
-// Condition of a Node: whether it is warm. node-readiness-controller reads it.
-inline constexpr std::string_view kNodeCondition = "cachewarm.io/Warm";
 
 // Condition types of a NodeCache. A condition is added when it is True for the first time.
 inline constexpr std::string_view kGpuNotVisible = "GPUNotVisible";

@@ -25,9 +25,8 @@ struct WantedBundle {
 };
 
 inline constexpr int kFetchPriorityNone = 0;
-inline constexpr int kFetchPriorityHeld = 1;   // pods that are held may be scheduled to the node
-inline constexpr int kFetchPriorityBound = 2;  // a pod bound to the node has not started yet
-inline constexpr int kFetchPriorityMax = kFetchPriorityBound;
+inline constexpr int kFetchPriorityBound = 1;  // a pod bound to the node has not started yet
+inline constexpr int kFetchPriorityMax = 10;
 
 // One warmup whose pods may run on this node: directories to prepare and bundles to activate. When
 // the entry is removed, files that are on the node stay there.
@@ -44,7 +43,7 @@ struct WantedWarmup {
   // The crashes that `renew` already counts, so that none is counted twice: "<podUID>:<restarts>",
   // newest last; at most 16.
   std::vector<std::string> renewed_for;
-  // kFetchPriority...: the agent fetches for the highest priority first.
+  // The agent fetches for the highest priority first.
   int fetch_priority = 0;
   // When the node last got a slot to fetch bundles of this warmup. Zero: it never got one.
   WallTime fetch_granted_time{};

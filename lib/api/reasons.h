@@ -94,13 +94,10 @@ inline constexpr std::string_view kKindsEqual = "KindsEqual";
 inline constexpr std::string_view kLabelsDiffer = "LabelsDiffer";
 inline constexpr std::string_view kLabelsAgree = "LabelsAgree";
 
-// Condition cachewarm.io/Warm of a Node, and reasons for removing its startup taint
-// (cachewarm_startup_taints_removed_total)
+// Reasons for removing the startup taint of a node (cachewarm_startup_taints_removed_total)
 inline constexpr std::string_view kNodeWarm = "Warm";
-inline constexpr std::string_view kNodeWarming = "Warming";
 inline constexpr std::string_view kNodeNoMatchingWarmup = "NoMatchingWarmup";
 inline constexpr std::string_view kNodeBundleFailed = "BundleFailed";
-inline constexpr std::string_view kNodeAgentNotReady = "AgentNotReady";
 inline constexpr std::string_view kNodeDeadlineExceeded = "DeadlineExceeded";
 
 // Reasons for a release: the only values of the annotation cachewarm.io/released. All except

@@ -15,7 +15,7 @@ constexpr std::string_view kBuild = "CacheWarmup, status.builders and events";
 constexpr std::string_view kPodEvent = "Pod, event";
 constexpr std::string_view kBundle = "NodeCache, status.warmups[].bundles";
 constexpr std::string_view kNodeGpu = "NodeCache, status.conditions";
-constexpr std::string_view kNode = "Node, condition cachewarm.io/Warm; startup taint metric";
+constexpr std::string_view kNode = "metric cachewarm_startup_taints_removed_total";
 constexpr std::string_view kRelease = "Pod, event and annotation cachewarm.io/released";
 
 constexpr ReasonMeaning kReasons[] = {
@@ -136,10 +136,8 @@ constexpr ReasonMeaning kReasons[] = {
      "GPULabelsDiffer is False: labels, ResourceSlices and driver agree."},
 
     {reason::kNodeWarm, kNode, "The node has every bundle that its warmups need."},
-    {reason::kNodeWarming, kNode, "The node is fetching bundles."},
     {reason::kNodeNoMatchingWarmup, kNode, "No warmup selects the node."},
     {reason::kNodeBundleFailed, kNode, "A bundle failed on the node."},
-    {reason::kNodeAgentNotReady, kNode, "No agent is ready on the node."},
     {reason::kNodeDeadlineExceeded, kNode,
      "The node was Ready for a minute without becoming warm."},
 
@@ -173,7 +171,7 @@ constexpr ReasonMeaning kReasons[] = {
 };
 
 constexpr NameMeaning kNames[] = {
-    {kWarmAnnotation, "annotation", "workload, Pod", "user",
+    {kWarmAnnotation, "annotation", "workload", "user",
      "\"true\" warms the workload, \"false\" excludes it."},
     {kWarmAnnotation, "label", "Namespace", "user",
      "\"true\" warms every workload of the namespace that requests an accelerator."},
@@ -203,8 +201,6 @@ constexpr NameMeaning kNames[] = {
      "Startup taint: no pod is scheduled before the node is warm."},
     {kWarmingTaints[1], "taint", "Node", "user; the operator removes it",
      "The same taint, with the prefix that makes the cluster autoscaler ignore it."},
-    {kNodeCondition, "condition type", "Node", "operator",
-     "True when the node is warm; written if the operator's setting nodeCondition is true."},
     {kGpuNotVisible, "condition type", "NodeCache", "agent",
      "True if the node offers GPUs that the agent does not see; the node gets no bundle."},
     {kGpuProbeFailed, "condition type", "NodeCache", "agent",

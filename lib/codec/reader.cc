@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/codec/reader.h"
 
+#include <algorithm>
+
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::codec {
@@ -45,6 +48,18 @@ Reader& Reader::Require(std::string_view name) {
   const Json* member = Member(name);
   if (member == nullptr || (member->is_string() && member->get_ref<const std::string&>().empty())) {
     Fail(name, "is required");
+  }
+  return *this;
+}
+
+Reader& Reader::Only(std::initializer_list<std::string_view> names) {
+  if (!object_.is_object()) {
+    return *this;
+  }
+  for (const auto& [name, value] : object_.items()) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      Fail(name, fmt::format("unknown field; expected one of {}", fmt::join(names, ", ")));
+    }
   }
   return *this;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,6 +38,8 @@ class Reader {
   Reader& Object(std::string_view name, const std::function<void(Reader&)>& each);
   Reader& List(std::string_view name, size_t items_max, const std::function<void(Reader&)>& each);
 
+  // Requires the object to have no members besides `names`.
+  Reader& Only(std::initializer_list<std::string_view> names);
   // Requires the member to exist and not to be an empty string.
   Reader& Require(std::string_view name);
   // Records an error about member `name`.

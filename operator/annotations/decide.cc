@@ -165,7 +165,7 @@ Decision Ensure(const AnnotationRequest& request) {
 }
 
 Decision MarkForRemoval(const AnnotationRequest& request) {
-  const std::string due = FormatTime(request.now + request.grace);
+  const std::string due = FormatTime(request.now + kRemovalGrace);
   return {.step = Step::kPatch,
           .object = MarkPatch(*request.present, FormatTime(request.now)),
           .events = {{.reason = reason::kAnnotationRemoved,
@@ -173,7 +173,7 @@ Decision MarkForRemoval(const AnnotationRequest& request) {
                           "no annotation or namespace label requests a warmup any more; "
                           "CacheWarmup {} will be deleted at {} unless {}=true is set again",
                           request.warmup, due, api::kWarmAnnotation)}},
-          .requeue_after = request.grace};
+          .requeue_after = kRemovalGrace};
 }
 
 // Deletes the CacheWarmup of a workload that no longer requests a warmup, after the grace period.
@@ -191,7 +191,7 @@ Decision Remove(const AnnotationRequest& request) {
   if (text.empty() || !since.ok() || *since > request.now) {
     return MarkForRemoval(request);
   }
-  const WallTime due = *since + request.grace;
+  const WallTime due = *since + kRemovalGrace;
   if (request.now < due) {
     return {.requeue_after = due - request.now};
   }

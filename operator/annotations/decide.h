@@ -18,9 +18,7 @@ namespace cachewarm::annotations {
 // tools that manage workloads (Argo, Helm, controllers) may remove annotations and restore them.
 inline constexpr Duration kRemovalGrace{600'000};
 
-// One workload and its CacheWarmup at one moment. A set of standalone pods counts as one workload:
-// `selector` is then set, the owner of the CacheWarmup is the Namespace, and api_version, kind,
-// name and uid are those of the Namespace.
+// One workload and its CacheWarmup at one moment.
 struct AnnotationRequest {
   WallTime now{};
   std::string warmup;  // name of the CacheWarmup of this workload
@@ -29,7 +27,6 @@ struct AnnotationRequest {
   std::string ns;
   std::string name;
   std::string uid;
-  std::map<std::string, std::string> selector;
   std::map<std::string, std::string> annotations;
   bool accelerator = false;         // the workload's pods request an accelerator
   bool namespace_opted_in = false;  // the namespace has the label cachewarm.io/warm=true
@@ -42,9 +39,6 @@ struct AnnotationRequest {
   const codec::Json* present = nullptr;
   // Name of another CacheWarmup that targets this workload; empty if none exists.
   std::string served_by;
-  // Time for which the CacheWarmup is kept after the workload no longer requests one; see
-  // kRemovalGrace.
-  Duration grace = kRemovalGrace;
 };
 
 enum class Step {

@@ -44,12 +44,8 @@ Json OwnerOf(const AnnotationRequest& request) {
 
 Json DesiredWarmup(const AnnotationRequest& request, const Json& spec, const std::string& uid) {
   Json full = spec;
-  if (request.selector.empty()) {
-    full["workloadRef"] = {
-        {"apiVersion", request.api_version}, {"kind", request.kind}, {"name", request.name}};
-  } else {
-    full["selector"]["matchLabels"] = request.selector;
-  }
+  full["workloadRef"] = {
+      {"apiVersion", request.api_version}, {"kind", request.kind}, {"name", request.name}};
   const std::string digest = DigestOf(codec::DumpJson(full)).Short();
   Json metadata = {{"namespace", request.ns},
                    {"name", request.warmup},

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/controllers/annotation_requests.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
@@ -66,10 +63,8 @@ absl::StatusOr<kube::Outcome> AnnotationRequests::Advance(const AnnotationSubjec
   for (int i = 0; i < kStepsAtOnce; ++i) {
     request.now = deps_.clock.Now();
     request.present = present.get();
-    annotations::Decision decision = annotations::Decide(request);
+    const annotations::Decision decision = annotations::Decide(request);
     if (decision.step == Step::kNothing) {
-      std::copy(subject.problems.begin(), subject.problems.end(),
-                std::back_inserter(decision.problems));
       RecordNewProblems(subject.regarding, key, decision.problems);
       return kube::Outcome{.requeue_after = decision.requeue_after};
     }

@@ -73,7 +73,7 @@ absl::StatusOr<kube::Outcome> Nodes::Reconcile(const std::string& key, std::stop
 
 absl::StatusOr<kube::Outcome> Nodes::UpdateNode(const std::shared_ptr<const api::Node>& node,
                                                 std::stop_token stop) {
-  if (!plan::HasStartupTaint(*node) && !deps_.writes_condition && !node->warm.has_value()) {
+  if (!plan::HasStartupTaint(*node)) {
     return kube::Outcome{};
   }
   const plan::NodeDecision decision = plan::EvaluateNode(Observe(node));
@@ -84,9 +84,6 @@ absl::StatusOr<kube::Outcome> Nodes::UpdateNode(const std::shared_ptr<const api:
       outcome.requeue_after = kNodeStaleRetry;
     }
   }
-  if (decision.condition != node->warm) {
-    CW_RETURN_IF_ERROR(WriteCondition(*node, decision.condition, stop));
-  }
   return outcome;
 }
 
@@ -94,17 +91,14 @@ plan::NodeObservation Nodes::Observe(const std::shared_ptr<const api::Node>& nod
   plan::NodeObservation observation{
       .now = deps_.clock.Now(),
       .view = observe::ObserveNode(cluster_, deps_.agent_namespace, node),
-      .reports_condition = deps_.writes_condition && HasAgents(*node),
   };
   const observe::ObserveInputs inputs{.now = observation.now,
                                       .settings = deps_.settings,
                                       .dry_run = {},
                                       .agent_namespace = deps_.agent_namespace};
-  if (plan::HasStartupTaint(*node) || observation.reports_condition) {
-    for (const auto& warmup : cluster_.warmup_views.List()) {
-      observation.readiness.push_back(plan::EvaluateReadiness(
-          observe::ObserveOnNode(cluster_, *warmup, inputs, observation.view)));
-    }
+  for (const auto& warmup : cluster_.warmup_views.List()) {
+    observation.readiness.push_back(plan::EvaluateReadiness(
+        observe::ObserveOnNode(cluster_, *warmup, inputs, observation.view)));
   }
   return observation;
 }
@@ -131,22 +125,6 @@ absl::StatusOr<bool> Nodes::RemoveTaints(const api::Node& node, std::string_view
                   {"readySeconds",
                    std::chrono::duration<double>(deps_.clock.Now() - node.ready_since).count()}});
   return true;
-}
-
-absl::Status Nodes::WriteCondition(const api::Node& node,
-                                   const std::optional<api::NodeCondition>& condition,
-                                   std::stop_token stop) {
-  const kube::Object object = cluster_.nodes.store().Get({.name = node.meta.name});
-  if (object == nullptr || kube::UidOf(*object) != node.meta.uid) {
-    return absl::OkStatus();
-  }
-  kube::WriteOptions options = AsOperator();
-  options.subresource = "status";
-  const auto answer = deps_.client.Do(
-      kube::Apply(kube::kNodes, render::NodeConditionApply(*object, condition, deps_.clock.Now()),
-                  options),
-      stop);
-  return Annotate(answer.status(), "cannot write condition of node " + node.meta.name);
 }
 
 }  // namespace cachewarm::controllers

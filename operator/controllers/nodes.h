@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -21,8 +20,7 @@ namespace cachewarm::controllers {
 // any warmup exists, and keeps its spec.node equal to the accelerators in the Node and its
 // ResourceSlices. Replaces the NodeCache of a node that was recreated under the same name, because
 // the old report describes another machine. As operator/plan/nodes decides, removes the cachewarm
-// startup taint from nodes of every operating system and writes the node condition of Linux nodes.
-// The work queue key is the node's name.
+// startup taint from nodes of every operating system. The work queue key is the node's name.
 class Nodes {
  public:
   struct Dependencies {
@@ -32,7 +30,6 @@ class Nodes {
     Log& log;
     plan::Settings settings;
     std::string agent_namespace;
-    bool writes_condition = false;
   };
 
   // All references must outlive this object.
@@ -50,9 +47,6 @@ class Nodes {
   // `node`; the caller then tries again later.
   absl::StatusOr<bool> RemoveTaints(const api::Node& node, std::string_view why,
                                     std::stop_token stop);
-  absl::Status WriteCondition(const api::Node& node,
-                              const std::optional<api::NodeCondition>& condition,
-                              std::stop_token stop);
 
   const observe::ClusterCache& cluster_;
   Dependencies deps_;

@@ -11,10 +11,10 @@
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
 #include "lib/kube/runtime/controller.h"
-#include "operator/admission/dry_runs.h"
 #include "operator/apply/build_requests.h"
 #include "operator/apply/executor.h"
 #include "operator/apply/job_refusals.h"
+#include "operator/dry_run/dry_runs.h"
 #include "operator/observe/snapshot.h"
 
 namespace cachewarm::controllers {
@@ -30,7 +30,7 @@ class Warmups {
   struct Dependencies {
     const observe::ClusterCache& cluster;
     const apply::Executor& executor;
-    admission::DryRuns& dry_runs;
+    dry_run::DryRuns& dry_runs;
     apply::BuildRequests& build_requests;
     apply::JobRefusals& job_refusals;
     const Clock& clock;

@@ -14,12 +14,7 @@ namespace cachewarm::observe {
 // with accelerators.
 bool IsOptedIn(const codec::Json& ns);
 
-// Returns true if this CacheWarmup was created for standalone pods (pods without a supported
-// workload). Such a CacheWarmup is owned by the Namespace of the pods.
-bool IsForStandalonePods(const codec::Json& warmup);
-
-// The key of a workload in the work queue, such as "Deployment/default/llama". The key of
-// standalone pods is "Namespace/<namespace>/<name of their CacheWarmup>".
+// The key of a workload in the work queue, such as "Deployment/default/llama".
 struct WorkloadKey {
   std::string kind;
   kube::ObjectName name;
@@ -32,8 +27,8 @@ struct WorkloadKey {
 };
 
 // Queues workloads whose CacheWarmup may have to be created, changed or deleted. Reacts to changed
-// annotations or specs of workloads, changed labels of namespaces, changed CacheWarmups, and
-// standalone pods that appear or disappear. Ignores changes of a status.
+// annotations or specs of workloads, changed labels of namespaces, and changed CacheWarmups.
+// Ignores changes of a status.
 class AnnotationTriggers {
  public:
   // `cluster` and `queue` must outlive this object; this object must outlive the threads of
@@ -48,14 +43,10 @@ class AnnotationTriggers {
 
  private:
   void OnWorkload(const kube::Change& change, std::string_view kind);
-  void OnPod(const kube::Change& change);
   void OnNamespace(const kube::Change& change);
   void OnWarmup(const kube::Change& change);
   // Queues all workloads of the namespace `ns`, or of all namespaces if `ns` is empty.
   void AddAll(const std::string& ns, Duration delay);
-  // Queues the standalone pods of the namespace and the CacheWarmups created for such pods.
-  void AddStandalonePods(const std::string& ns, Duration delay);
-  bool IsNamespaceOptedIn(const std::string& ns) const;
 
   ClusterCache& cluster_;
   kube::WorkQueue& queue_;

@@ -12,7 +12,6 @@
 #include "lib/kube/core/request.h"
 #include "operator/observe/label_names.h"
 #include "operator/observe/projections.h"
-#include "operator/workloads/standalone_pods.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -117,10 +116,6 @@ std::string InjectedIndex(const std::string& ns, const std::string& warmup) {
   return "warmup:" + ns + "/" + warmup;
 }
 
-std::string StandaloneIndex(const kube::ObjectName& warmup) {
-  return "standalone:" + warmup.ToString();
-}
-
 std::string BuilderIndex(const std::string& warmup_uid) {
   return "builder:" + warmup_uid;
 }
@@ -168,9 +163,6 @@ std::vector<std::string> PodIndex(const codec::Json& pod) {
   const std::string node = kube::TextAt(pod, {"spec", "nodeName"});
   if (!node.empty() && kube::TextAt(pod, {"metadata", "labels", kAgentLabel}) == kAgentLabelValue) {
     values.push_back(AgentIndex(node));
-  }
-  if (const auto standalone = workloads::StandalonePodsOf(pod); standalone.has_value()) {
-    values.push_back(StandaloneIndex({.ns = kube::NameOf(pod).ns, .name = standalone->warmup}));
   }
   return values;
 }

@@ -89,7 +89,6 @@ class ClusterCache {
 //  - "warmup:<ns>/<name>": the pod is injected for that warmup.
 //  - "builder:<uid>": the pod belongs to a builder Job of the warmup with this uid.
 //  - "agent:<node>": the pod has the label of an agent (in any namespace) and is bound to the node.
-//  - "standalone:<ns>/<name>": a standalone pod whose warmup has that name (standalone_pods.h).
 std::vector<std::string> PodIndex(const codec::Json& pod);
 bool IsHeldAtGate(const codec::Json& pod);
 // Returns the name of the warmup in the pod's annotation; "" if the annotation is absent or
@@ -105,7 +104,6 @@ inline constexpr std::string_view kAgentLabel = "app.kubernetes.io/component";
 inline constexpr std::string_view kAgentLabelValue = "agent";
 std::string InjectedIndex(const std::string& ns, const std::string& warmup);
 std::string BuilderIndex(const std::string& warmup_uid);
-std::string StandaloneIndex(const kube::ObjectName& warmup);
 inline constexpr const char* kHeldIndex = "held";
 
 }  // namespace cachewarm::observe

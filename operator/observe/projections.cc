@@ -162,13 +162,8 @@ void KeepNodeFacts(Json& facts) {
   }
 }
 
-// Keeps reason and message only of cachewarm's own condition; those of other conditions are not
-// read.
 void KeepNodeCondition(Json& condition) {
-  const std::string type = kube::TextAt(condition, {"type"});
-  if (type == api::kNodeCondition) {
-    Keep(condition, {"type", "status", "reason", "message", "lastTransitionTime"});
-  } else if (type == "Ready") {
+  if (kube::TextAt(condition, {"type"}) == "Ready") {
     Keep(condition, {"type", "status", "lastTransitionTime"});
   } else {
     Keep(condition, {"type", "status"});

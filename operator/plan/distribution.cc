@@ -92,14 +92,7 @@ bool IsFrozen(const PlanContext& context) {
 void AssignSlots(PlanContext& context, Wanted& wanted) {
   const std::vector<size_t> to_fetch =
       IsFrozen(context) ? std::vector<size_t>() : FindNodesToFetch(context, wanted);
-  if (!to_fetch.empty()) {
-    wanted.slots = AssignFetchSlots(context, to_fetch);
-  } else if (std::any_of(context.nodes.begin(), context.nodes.end(), [&](const NodeState& node) {
-               const api::WantedWarmup* present = PresentEntry(context, node);
-               return present != nullptr && IsFetching(*node.view, *present, context.in.now);
-             })) {
-    wanted.slots.needs = NeedsOf(context);
-  }
+  wanted.slots = AssignFetchSlots(context, to_fetch);
   for (const auto& [node, before] : wanted.slots.waiting) {
     context.nodes[node].slots_before = before;
     RequeueAt(context, context.in.now + kSlotRecheck);

@@ -5,9 +5,7 @@
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
-#include "lib/codec/json_value.h"
 #include "lib/fingerprint/key.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::plan {
 
@@ -240,19 +238,6 @@ std::string HostPath(const PlanContext& context, std::string_view run_as) {
 
 namespace {
 
-// True if the container has a readiness probe. For the pod of a builder Job, the pod itself
-// decides, because compile.overrides may have added or removed the probe. For other pods, the
-// template decides.
-bool HasReadinessProbe(const PlanContext& context, const PodView& view) {
-  const codec::Json* own =
-      view.of_job && view.pod->object != nullptr
-          ? render::Named(render::List(*view.pod->object, {"spec", "containers"}),
-                          context.pod_template.factors.container)
-          : nullptr;
-  return own == nullptr ? context.pod_template.has_readiness_probe
-                        : render::Find(*own, {"readinessProbe"}) != nullptr;
-}
-
 bool Runs(const PodView& view) {
   return view.container != nullptr && view.container->running &&
          view.container->started_time != WallTime{};
@@ -321,14 +306,14 @@ WallTime ReadyAt(const PlanContext& context, const PodView& view) {
   // which only have to complete the cache.
   const bool is_to_end = RunsToCompletion(context.in.workload.kind) && !view.of_job;
   if (HasSucceeded(view)) {
-    const bool by_its_end = is_to_end || HasReadinessProbe(context, view);
+    const bool by_its_end = is_to_end || context.pod_template.has_readiness_probe;
     const WallTime ended = view.container->ended_time;
     return by_its_end ? ended : std::min(ended, AssumedReady(view));
   }
   if (is_to_end || !Runs(view)) {
     return {};
   }
-  if (!HasReadinessProbe(context, view)) {
+  if (!context.pod_template.has_readiness_probe) {
     const WallTime assumed = AssumedReady(view);
     return pod.containers_ready && assumed <= context.in.now ? assumed : WallTime{};
   }
@@ -342,12 +327,13 @@ bool WasReady(const PlanContext& context, const PodView& view) {
   const bool says = view.pod->ready || view.pod->containers_ready;
   const bool ended_well =
       view.container != nullptr && view.container->terminated && view.container->exit_code == 0;
-  return view.counted.has_value() || ended_well || (says && HasReadinessProbe(context, view)) ||
-         ReadyAt(context, view) != WallTime{};
+  return view.counted.has_value() || ended_well ||
+         (says && context.pod_template.has_readiness_probe) || ReadyAt(context, view) != WallTime{};
 }
 
 void RequeueWhenReady(PlanContext& context, const PodView& view) {
-  if (Runs(view) && !HasReadinessProbe(context, view) && AssumedReady(view) > context.in.now) {
+  if (Runs(view) && !context.pod_template.has_readiness_probe &&
+      AssumedReady(view) > context.in.now) {
     RequeueAt(context, AssumedReady(view));
   }
 }

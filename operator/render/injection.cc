@@ -40,6 +40,18 @@ std::string RunAs(const Json& pod_spec, std::string_view container) {
   return api::RunAsName(RunAsUser(pod_spec));
 }
 
+void SetEnv(const std::vector<api::EnvVar>& variables, Json& container) {
+  Json& env = MakeList(container, "env");
+  for (const api::EnvVar& variable : variables) {
+    const Json entry = {{"name", variable.name}, {"value", variable.value}};
+    if (Json* present = Named(env, variable.name)) {
+      *present = entry;
+    } else {
+      env.push_back(entry);
+    }
+  }
+}
+
 void AddMount(Json& pod_spec, const Mount& mount) {
   Json* container = Named(MakeList(pod_spec, "containers"), mount.container);
   if (container == nullptr) {

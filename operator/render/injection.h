@@ -22,6 +22,9 @@ struct Mount {
   std::vector<api::EnvVar> env;
 };
 
+// Sets the variables of the container. Replaces those that it sets itself.
+void SetEnv(const std::vector<api::EnvVar>& variables, codec::Json& container);
+
 // Adds the cache volume and its mount to the container. Adds each variable of `mount` that the
 // container does not set itself. Idempotent.
 void AddMount(codec::Json& pod_spec, const Mount& mount);

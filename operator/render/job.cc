@@ -7,14 +7,11 @@
 #include <vector>
 
 #include "lib/api/names.h"
-#include "lib/base/status.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/fingerprint/key.h"
 #include "operator/render/affinity.h"
 #include "operator/render/fields.h"
-#include "operator/render/privileges.h"
-#include "operator/render/strategic_merge.h"
 
 namespace cachewarm::render {
 
@@ -60,18 +57,6 @@ Json OwnLabels(const BuilderJobSpec& spec) {
     labels[std::string(api::kBuilderProofLabel)] = "true";
   }
   return labels;
-}
-
-void SetStrictEnv(const std::vector<api::EnvVar>& strict_env, Json& container) {
-  Json& env = MakeList(container, "env");
-  for (const api::EnvVar& variable : strict_env) {
-    const Json entry = {{"name", variable.name}, {"value", variable.value}};
-    if (Json* present = Named(env, variable.name)) {
-      *present = entry;
-    } else {
-      env.push_back(entry);
-    }
-  }
 }
 
 std::string JobName(std::string_view warmup, const std::string& tail) {
@@ -123,7 +108,7 @@ Json PodSpec(const BuilderJobSpec& spec) {
     // Nearly every template has "File", the API server's default; the message file still comes
     // first.
     (*container)["terminationMessagePolicy"] = "FallbackToLogsOnError";
-    SetStrictEnv(spec.strict_env, *container);
+    SetEnv(spec.strict_env, *container);
   }
   return pod;
 }
@@ -163,90 +148,6 @@ Json BuilderJob(const BuilderJobSpec& spec) {
         {"parallelism", 1},
         {"podReplacementPolicy", "Failed"},
         {"template", {{"metadata", PodMetadata(spec)}, {"spec", PodSpec(spec)}}}}}};
-}
-
-namespace {
-
-// True for metadata keys that users must not set: cachewarm's own keys, and AppArmor profiles,
-// which can loosen confinement.
-bool IsReserved(std::string_view key) {
-  return key.starts_with(std::string(api::kGroup) + "/") ||
-         key.starts_with("container.apparmor.security.beta.kubernetes.io/");
-}
-
-// Returns the problem and the remedy if the patch changes a reserved key, or anything besides the
-// pod's spec, labels and annotations; "" otherwise.
-std::string MetadataRefusal(const Json& overrides) {
-  for (const auto& [name, value] : overrides.items()) {
-    if (name != "metadata" && name != "spec") {
-      return fmt::format(
-          "{}: only metadata and spec of the pod can be overridden; "
-          "remove this field",
-          name);
-    }
-  }
-  const Json* metadata = Find(overrides, {"metadata"});
-  if (metadata == nullptr || !metadata->is_object()) {
-    return "";
-  }
-  for (const auto& [name, notes] : metadata->items()) {
-    if (name != "labels" && name != "annotations") {
-      return fmt::format(
-          "metadata.{}: only labels and annotations can be overridden; "
-          "remove this field",
-          name);
-    }
-    for (const auto& [key, value] : notes.items()) {
-      if (IsReserved(key)) {
-        return fmt::format("metadata.{}: \"{}\" cannot be overridden; remove this key", name, key);
-      }
-    }
-  }
-  return "";
-}
-
-// Returns the problem and the remedy if the merged template would compile a cache with another key;
-// "" if it would not.
-std::string CacheKeyChange(const Json& pod_template, const Json& merged,
-                           std::string_view container) {
-  const Json* before = Named(List(pod_template, {"spec", "containers"}), container);
-  const Json* after = Named(List(merged, {"spec", "containers"}), container);
-  if (before == nullptr || after == nullptr) {
-    return fmt::format("container \"{}\" builds the cache and must not be removed", container);
-  }
-  if (Text(*before, "image") != Text(*after, "image")) {
-    return fmt::format(
-        "the image of container \"{}\" must not change, because another image builds a cache with "
-        "another key; change the workload's image instead",
-        container);
-  }
-  if (RunAs(pod_template["spec"], container) != RunAs(merged["spec"], container)) {
-    return "runAsUser must not change, because every user has its own cache directory; "
-           "remove runAsUser";
-  }
-  return "";
-}
-
-}  // namespace
-
-absl::StatusOr<Json> WithOverrides(const Json& pod_template, const Json* overrides,
-                                   std::string_view container) {
-  Json merged = pod_template;
-  if (overrides == nullptr) {
-    return merged;
-  }
-  std::string refusal = MetadataRefusal(*overrides);
-  if (refusal.empty()) {
-    CW_RETURN_IF_ERROR(Annotate(MergeStrategically(merged, *overrides), "compile.overrides"));
-    refusal = CacheKeyChange(pod_template, merged, container);
-  }
-  if (refusal.empty()) {
-    refusal = FindGainedPrivilege(pod_template, merged, container);
-  }
-  if (!refusal.empty()) {
-    return absl::InvalidArgumentError("compile.overrides: " + refusal);
-  }
-  return merged;
 }
 
 namespace {

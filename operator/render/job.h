@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "lib/api/cache_warmup.h"
 #include "lib/codec/json_fwd.h"
 #include "operator/render/injection.h"
@@ -18,7 +17,7 @@ namespace cachewarm::render {
 
 struct BuilderJobSpec {
   const api::CacheWarmup& warmup;
-  const codec::Json& pod_template;  // PodTemplateSpec of the workload, after WithOverrides()
+  const codec::Json& pod_template;  // PodTemplateSpec of the workload, after ApplyOverrides()
   std::string key;
   int attempt = 1;
   Mount mount;
@@ -50,15 +49,6 @@ std::string BuilderKeyLabelValue(std::string_view key);
 // activeDeadlineSeconds, because that deadline would include the time that the pod is pending. Adds
 // a readiness gate whose condition is never set, so that the pod gets no traffic.
 codec::Json BuilderJob(const BuilderJobSpec& spec);
-
-// Returns the pod template with compile.overrides (null: none) merged in. Errors: INVALID_ARGUMENT,
-// naming the field and the remedy, if the overrides
-//  - cannot be merged,
-//  - change anything but labels, annotations and spec,
-//  - change the name, image or user of `container`, which would change the key, or
-//  - give the Job's pod more privileges than the workload's pods have (privileges.h).
-absl::StatusOr<codec::Json> WithOverrides(const codec::Json& pod_template,
-                                          const codec::Json* overrides, std::string_view container);
 
 // Returns why a second pod of this template could disturb the workload, naming the field and the
 // remedy; "" if it could not. The fields that forbid a second pod are hostNetwork, hostPort,

@@ -3,29 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "lib/api/names.h"
 #include "lib/api/startup_taint.h"
 #include "lib/codec/json_value.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::render {
 
 using codec::Json;
-
-namespace {
-
-std::string TransitionTime(const Json& node, const std::string& status, WallTime now) {
-  for (const Json& each : List(node, {"status", "conditions"})) {
-    std::string since = Text(each, "lastTransitionTime");
-    if (Text(each, "type") == api::kNodeCondition && Text(each, "status") == status &&
-        !since.empty()) {
-      return since;
-    }
-  }
-  return FormatTime(std::chrono::floor<std::chrono::seconds>(now));
-}
-
-}  // namespace
 
 Json StartupTaintPatch(const api::Node& node) {
   Json patch = Json::array();
@@ -42,25 +25,6 @@ Json StartupTaintPatch(const api::Node& node) {
     }
   }
   return patch;
-}
-
-Json NodeConditionApply(const Json& node, const std::optional<api::NodeCondition>& condition,
-                        WallTime now) {
-  const Json* metadata = Find(node, {"metadata"});
-  Json body = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", Json::object()}};
-  if (metadata != nullptr) {
-    body["metadata"] = {{"name", Text(*metadata, "name")}, {"uid", Text(*metadata, "uid")}};
-  }
-  if (condition.has_value()) {
-    body["status"] = {
-        {"conditions",
-         Json::array({{{"type", std::string(api::kNodeCondition)},
-                       {"status", condition->status},
-                       {"reason", condition->reason},
-                       {"message", condition->message},
-                       {"lastTransitionTime", TransitionTime(node, condition->status, now)}}})}};
-  }
-  return body;
 }
 
 }  // namespace cachewarm::render

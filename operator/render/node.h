@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
-
 #include "lib/api/kubernetes.h"
-#include "lib/base/clock.h"
 #include "lib/codec/json_fwd.h"
 
 // Renders the operator's writes to Nodes. Pure.
@@ -14,11 +11,5 @@ namespace cachewarm::render {
 // and each taint's index, so the API server rejects the whole patch (422) if the taints have
 // changed.
 codec::Json StartupTaintPatch(const api::Node& node);
-
-// Returns the server-side apply of nodes/status that sets the cachewarm condition, or removes the
-// condition for nullopt. If `node`, the present node, has the condition with the same status, keeps
-// the condition's lastTransitionTime.
-codec::Json NodeConditionApply(const codec::Json& node,
-                               const std::optional<api::NodeCondition>& condition, WallTime now);
 
 }  // namespace cachewarm::render

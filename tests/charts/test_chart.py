@@ -94,13 +94,13 @@ def test_registry_and_limits_are_in_the_configuration(helm):
         "--set", "registry.proxy=http://p.local:3128",
         "--set", "registry.maxConnections=8,registry.bytesPerSecond=50000000",
         "--set", "limits.files=1000,limits.bytes=137438953472",
-        "--set", "builders.jobsMax=3,fetch.nodesMax=8,nodeCondition=true,freshNodes.tainted=true",
+        "--set", "builders.jobsMax=3,fetch.nodesMax=8,freshNodes.tainted=true",
         "--set", "agent.nodeFacts=/etc/cachewarm-node/facts.yaml")
     assert config_of(rendered) == {
         "store": "oci://r.local:5000/cw", "root": "/var/lib/cachewarm",
         "byteLimit": 50000000000, "scrub": {"intervalSeconds": 0}, "logLevel": "debug",
         "redis": {"endpoint": True},
-        "builders": {"jobsMax": 3}, "fetch": {"nodesMax": 8}, "nodeCondition": True,
+        "builders": {"jobsMax": 3}, "fetch": {"nodesMax": 8},
         "freshNodes": {"tainted": True},
         "registry": {"insecure": ["r.local:5000", "s.local"],
                      "clientCertificateFile": "/etc/cachewarm-registry/tls.crt",

@@ -55,7 +55,6 @@ def test_operator_has_exactly_the_rights_it_needs(installed):
         ("cachewarm.io", "nodecaches"): look | {"create", "patch", "delete"},
         ("", "pods"): look | {"create", "patch"},
         ("", "nodes"): look | {"patch"},
-        ("", "nodes/status"): {"get", "patch"},
         ("", "namespaces"): look,
         ("", "services"): look,
         ("apps", "deployments"): look,
@@ -184,8 +183,8 @@ def test_admission_policy_skips_system_and_restricted_namespaces(installed):
 def test_agents_tolerate_the_taints_of_new_nodes(installed):
     spec = installed["DaemonSet", "cachewarm-agent"]["spec"]["template"]["spec"]
     tolerated = {each["key"] for each in spec["tolerations"] if each["operator"] == "Exists"}
-    assert {"cachewarm.io/warming", "startup-taint.cluster-autoscaler.kubernetes.io/cachewarm",
-            "readiness.k8s.io/cachewarm"} <= tolerated
+    assert {"cachewarm.io/warming",
+            "startup-taint.cluster-autoscaler.kubernetes.io/cachewarm"} <= tolerated
 
 
 def test_write_policies_deny_and_fail_closed(installed):

@@ -6,8 +6,8 @@
 #include "lib/codec/base64.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
-#include "operator/admission/webhook/pod_injection.h"
-#include "operator/admission/webhook/review.h"
+#include "operator/webhook/pod_injection.h"
+#include "operator/webhook/review.h"
 #include "tests/fuzz/targets.h"
 
 namespace cachewarm::fuzz {

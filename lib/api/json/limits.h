@@ -53,7 +53,14 @@ inline constexpr size_t kHeaderNameBytes = 128;
 inline constexpr size_t kHeaderValueBytes = 4096;
 inline constexpr int kRepeatMax = 100;
 inline constexpr int kRequestSecondsMax = 3'600;
-inline constexpr size_t kOverridesBytes = 65'536;
+
+inline constexpr size_t kOverrideItemsMax = 64;  // command, args and env
+inline constexpr size_t kOverrideTextBytes = 4096;
+inline constexpr size_t kTolerationsMax = 16;
+inline constexpr size_t kTaintKeyBytes = 317;
+inline constexpr size_t kOverrideContainersMax = 16;
+inline constexpr size_t kResourceNamesMax = 16;
+inline constexpr size_t kQuantityBytes = 32;
 
 inline constexpr int kSecondsMax = 86'400;
 inline constexpr int kSettleSecondsMax = 600;

@@ -24,6 +24,9 @@ void ReadResources(codec::Reader& reader, std::string_view name, Resources& out)
 void ReadStarts(codec::Reader& reader, Starts& out);
 codec::Json EncodeStarts(const Starts& starts);
 
+void ReadOverrides(codec::Reader& reader, Overrides& out);
+codec::Json EncodeOverrides(const Overrides& overrides);
+
 void ReadCaches(codec::Reader& reader, std::vector<CacheChoice>& out);
 codec::Json EncodeCaches(const std::vector<CacheChoice>& caches);
 

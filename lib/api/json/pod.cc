@@ -174,6 +174,18 @@ void ReadPod(Reader& object, Pod& out) {
 
 namespace cachewarm::api {
 
+Resources PodRequests(const codec::Json& pod_spec) {
+  codec::Reader reader(pod_spec, "spec");
+  Resources out;
+  json::ReadRequests(reader, out);
+  return out;
+}
+
+Resources ContainerRequests(const codec::Json& container) {
+  codec::Reader reader(container, "container");
+  return json::RequestsOf(reader);
+}
+
 bool HasEnded(const Pod& pod) {
   return pod.phase == "Succeeded" || pod.phase == "Failed";
 }

@@ -125,20 +125,6 @@ void ReadRequest(Reader& reader, BuildRequest& out) {
   }
 }
 
-void ReadOverrides(Reader& reader, CompileSpec& out) {
-  const Json* member = reader.Member("overrides");
-  if (member == nullptr) {
-    return;
-  }
-  if (!member->is_object()) {
-    reader.Fail("overrides", "expected an object with the metadata or spec of a pod");
-  } else if (codec::DumpJson(*member).size() > kOverridesBytes) {
-    reader.Fail("overrides", "is larger than 64 KiB; make it smaller");
-  } else {
-    out.overrides = std::make_shared<const Json>(*member);
-  }
-}
-
 void ReadCompile(Reader& reader, CompileSpec& out) {
   ReadWord(reader, "builder", kBuilderWords, out.builder);
   ReadWord(reader, "proof", kProofWords, out.proof);
@@ -148,8 +134,12 @@ void ReadCompile(Reader& reader, CompileSpec& out) {
       .Read("backoffLimit", out.backoff_limit, 0, kBackoffLimitMax)
       .List("requests", kRequestsMax,
             [&](Reader& item) { ReadRequest(item, out.requests.emplace_back()); });
-  ReadOverrides(reader, out);
-  if (out.builder == Builder::kFirstPod && (out.overrides != nullptr || !out.requests.empty())) {
+  reader.Object("overrides",
+                [&](Reader& overrides) { ReadOverrides(overrides, out.overrides.emplace()); });
+  if (out.overrides == Overrides{}) {
+    reader.Fail("overrides", "is empty; set one of its fields, or remove it");
+  }
+  if (out.builder == Builder::kFirstPod && (out.overrides.has_value() || !out.requests.empty())) {
     reader.Fail("builder",
                 "overrides and requests are for builder Jobs; set builder to Job or Auto");
   }
@@ -200,8 +190,8 @@ Json EncodeCompile(const CompileSpec& compile) {
       .Always("settleSeconds", compile.settle_seconds)
       .Always("backoffLimit", compile.backoff_limit)
       .PutPart("requests", ListOf(compile.requests, kRequestsMax, EncodeRequest));
-  if (compile.overrides != nullptr) {
-    out.Always("overrides", *compile.overrides);
+  if (compile.overrides.has_value()) {
+    out.Always("overrides", EncodeOverrides(*compile.overrides));
   }
   // None is left out, so that the hashes of settings and revisions by older operators stay valid.
   if (compile.proof != Proof::kNone) {

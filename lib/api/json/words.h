@@ -24,6 +24,9 @@ inline constexpr std::array<Word<Proof>, 2> kProofWords = {
     {{Proof::kNone, "None"}, {Proof::kEngine, "Engine"}}};
 inline constexpr std::array<std::string_view, 6> kRequestMethods = {"GET", "HEAD",  "POST",
                                                                     "PUT", "PATCH", "DELETE"};
+inline constexpr std::array<std::string_view, 2> kTolerationOperators = {"Equal", "Exists"};
+inline constexpr std::array<std::string_view, 3> kTaintEffects = {"NoSchedule", "PreferNoSchedule",
+                                                                  "NoExecute"};
 inline constexpr std::array<Word<GateMode>, 3> kGateModeWords = {
     {{GateMode::kAuto, "Auto"}, {GateMode::kHold, "Hold"}, {GateMode::kNever, "Never"}}};
 inline constexpr std::array<Word<BuilderState>, 5> kBuilderStateWords = {

@@ -11,6 +11,7 @@
 #include "operator/plan/scheduling/requests.h"
 #include "operator/render/fields.h"
 #include "operator/render/job.h"
+#include "operator/render/overrides.h"
 
 namespace cachewarm::plan {
 
@@ -122,9 +123,9 @@ bool MayNeverStart(const PlanContext& context, const api::BuilderStatus& builder
 }
 
 absl::StatusOr<codec::Json> TemplateOfJob(const PlanContext& context) {
-  return render::WithOverrides(*context.pod_template.pod_template,
-                               context.in.warmup.spec.compile.overrides.get(),
-                               context.pod_template.factors.container);
+  return render::ApplyOverrides(*context.pod_template.pod_template,
+                                context.in.warmup.spec.compile.overrides,
+                                context.pod_template.factors.container);
 }
 
 PodShape ShapeOfJob(const PlanContext& context) {

@@ -13,8 +13,6 @@
 #include "operator/plan/building/job_capacity.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/groups.h"
-#include "operator/plan/scheduling/requests.h"
-#include "operator/render/fields.h"
 #include "operator/render/job.h"
 
 namespace cachewarm::plan {
@@ -58,12 +56,6 @@ std::string TemplateRefusal(const PlanContext& context) {
         "no builder Job is created: the pod template belongs to {}, and the Job's pod would wait "
         "for the other pods or count as one of them; set compile.builder to FirstPod",
         group.empty() ? "a gang" : "the group " + group);
-  }
-  const codec::Json* container = render::Named(render::List(*pod_template, {"spec", "containers"}),
-                                               context.pod_template.factors.container);
-  if (container == nullptr || AcceleratorsOf(*container) != context.pod_template.factors.devices) {
-    return "no builder Job is created: compile.overrides must not change the number of devices of "
-           "the container that compiles; a different number gives a different cache";
   }
   return "";
 }

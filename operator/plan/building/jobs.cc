@@ -104,7 +104,7 @@ bool UsesJob(const PlanContext& context) {
 
 std::string JobRevision(const PlanContext& context) {
   const api::CompileSpec& compile = context.in.warmup.spec.compile;
-  if (compile.overrides == nullptr && compile.requests.empty()) {
+  if (!compile.overrides.has_value() && compile.requests.empty()) {
     return context.pod_template.revision;
   }
   api::WarmupSpec build_spec;

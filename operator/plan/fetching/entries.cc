@@ -43,10 +43,11 @@ void SetBundles(const PlanContext& context, const Wanted& wanted, size_t index,
     entry.fetch_priority = present->fetch_priority;
     entry.fetch_granted_time = present->fetch_granted_time;
   }
-  const int need = wanted.slots.needs.empty() ? api::kFetchPriorityNone : wanted.slots.needs[index];
-  if (present != nullptr && need > entry.fetch_priority &&
+  const int priority =
+      wanted.slots.bound.contains(index) ? api::kFetchPriorityBound : api::kFetchPriorityNone;
+  if (present != nullptr && priority > entry.fetch_priority &&
       IsFetching(*node.view, *present, context.in.now)) {
-    entry.fetch_priority = need;
+    entry.fetch_priority = priority;
   }
   const auto& here = BundlesOn(context, wanted, index);
   const bool needs_fetch = std::any_of(
@@ -56,7 +57,7 @@ void SetBundles(const PlanContext& context, const Wanted& wanted, size_t index,
     entry.bundles = here;
   } else if (wanted.slots.granted.contains(index)) {
     entry.bundles = here;
-    entry.fetch_priority = need;
+    entry.fetch_priority = priority;
     entry.fetch_granted_time = context.stamp();
   } else if (present != nullptr) {
     entry.bundles = present->bundles;

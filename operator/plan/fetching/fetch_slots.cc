@@ -2,11 +2,10 @@
 #include "operator/plan/fetching/fetch_slots.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <tuple>
 
 #include "lib/api/reasons.h"
 #include "lib/base/digest.h"
-#include "operator/plan/fetching/entries.h"
 
 namespace cachewarm::plan {
 
@@ -47,43 +46,13 @@ std::string QueueOrder(const PlanContext& context, size_t node) {
   return DigestOf(context.uid() + "/" + context.nodes[node].view->node->meta.name).hex();
 }
 
-// Number of unbound pods by shape.
-using Unbound = std::map<const PodShape*, size_t>;
-
-Unbound CountUnboundPods(const PlanContext& context) {
-  Unbound out;
+std::set<size_t> NodesWithBoundPods(const PlanContext& context) {
+  std::set<size_t> out;
   for (const PodView& pod : context.pods) {
-    if (pod.injected && !pod.of_job && !pod.finished && pod.pod->node.empty()) {
-      ++out[pod.shape != nullptr ? pod.shape.get() : &context.pod_template.shape];
+    if (pod.injected && !pod.finished && pod.node >= 0 && !HasStarted(pod)) {
+      out.insert(static_cast<size_t>(pod.node));
     }
   }
-  return out;
-}
-
-// Returns the nodes that unbound pods could use: warm ones first, then those that are fetching,
-// then all other nodes.
-std::vector<size_t> NodesForUnbound(const PlanContext& context) {
-  struct RankedNode {
-    int work = 0;
-    std::string order;
-    size_t node = 0;
-  };
-  std::vector<RankedNode> ranked;
-  for (size_t i = 0; i < context.nodes.size(); ++i) {
-    const NodeState& node = context.nodes[i];
-    if (node.target >= 0 && node.possible && !IsFull(context, node)) {
-      const bool warm = IsWarm(context, node, context.pod_template.factors);
-      const int work = warm ? 0 : IsFetchingAny(*node.view, context.in.now) ? 1 : 2;
-      ranked.push_back({.work = work, .order = QueueOrder(context, i), .node = i});
-    }
-  }
-  std::sort(ranked.begin(), ranked.end(), [](const RankedNode& a, const RankedNode& b) {
-    return std::pair(a.work, std::string_view(a.order)) <
-           std::pair(b.work, std::string_view(b.order));
-  });
-  std::vector<size_t> out(ranked.size());
-  std::transform(ranked.begin(), ranked.end(), out.begin(),
-                 [](const RankedNode& place) { return place.node; });
   return out;
 }
 
@@ -114,58 +83,30 @@ bool IsFetching(const NodeView& view, const api::WantedWarmup& wanted, WallTime 
   return open && IsLive(view, now) && now < wanted.fetch_granted_time + allowed;
 }
 
-std::vector<int> NeedsOf(const PlanContext& context) {
-  std::vector<int> needs(context.nodes.size(), api::kFetchPriorityNone);
-  const Unbound unbound = CountUnboundPods(context);
-  const std::vector<size_t> nearest =
-      unbound.empty() ? std::vector<size_t>() : NodesForUnbound(context);
-  for (const auto& [shape, count] : unbound) {
-    size_t remaining = count;
-    for (const size_t node : nearest) {
-      if (remaining == 0) {
-        break;
-      }
-      if (Fits(context, node, *shape, Taints::kExceptStartup)) {
-        needs[node] = api::kFetchPriorityHeld;
-        --remaining;
-      }
-    }
-  }
-  for (const PodView& pod : context.pods) {
-    if (pod.injected && !pod.finished && pod.node >= 0 && !HasStarted(pod)) {
-      needs[static_cast<size_t>(pod.node)] = api::kFetchPriorityBound;
-    }
-  }
-  return needs;
-}
-
 FetchSlots AssignFetchSlots(const PlanContext& context, const std::vector<size_t>& to_fetch) {
-  FetchSlots out{.needs = NeedsOf(context)};
+  FetchSlots out{.bound = NodesWithBoundPods(context)};
   const WallTime now = context.in.now;
-  out.fetching = static_cast<size_t>(
-      std::count_if(context.in.nodes.begin(), context.in.nodes.end(),
-                    [&](const NodeView& view) { return IsFetchingAny(view, now); }));
-  std::vector<std::pair<std::string, size_t>> queue;
+  std::vector<std::tuple<bool, std::string, size_t>> queue;
   for (const size_t node : to_fetch) {
     if (IsLive(*context.nodes[node].view, now)) {
-      queue.emplace_back(QueueOrder(context, node), node);
+      queue.emplace_back(!out.bound.contains(node), QueueOrder(context, node), node);
     }
   }
-  std::sort(queue.begin(), queue.end(), [&](const auto& a, const auto& b) {
-    return std::pair(-out.needs[a.second], std::string_view(a.first)) <
-           std::pair(-out.needs[b.second], std::string_view(b.first));
-  });
-  const auto all = static_cast<size_t>(context.in.settings.fetch_nodes_max);
-  const size_t unneeded = all - all / 4;
-  size_t in_flight = out.fetching;
-  for (const auto& [place, node] : queue) {
+  if (queue.empty()) {
+    return out;
+  }
+  std::sort(queue.begin(), queue.end());
+  const auto slots = static_cast<size_t>(context.in.settings.fetch_nodes_max);
+  auto in_flight = static_cast<size_t>(
+      std::count_if(context.in.nodes.begin(), context.in.nodes.end(),
+                    [&](const NodeView& view) { return IsFetchingAny(view, now); }));
+  for (const auto& [later, order, node] : queue) {
     const bool is_fetching = IsFetchingAny(*context.nodes[node].view, now);
-    const size_t open = out.needs[node] > api::kFetchPriorityNone ? all : unneeded;
-    if (is_fetching || in_flight < open) {
+    if (is_fetching || in_flight < slots) {
       out.granted.insert(node);
       in_flight += is_fetching ? 0U : 1U;
     } else {
-      out.waiting.emplace(node, static_cast<int>(1 + out.waiting.size() / open));
+      out.waiting.emplace(node, static_cast<int>(1 + out.waiting.size() / slots));
     }
   }
   return out;

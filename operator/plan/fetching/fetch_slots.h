@@ -10,19 +10,18 @@
 
 // Fetch slots limit how many nodes fetch at the same time, because a store that serves all nodes of
 // a cluster at once serves none of them in time. At most Settings::fetch_nodes_max nodes have a
-// slot, over all warmups. Nodes that pods wait for come first, and a quarter of the slots is
-// reserved for them. All state is read from NodeCaches, so that a new leader of the operator
-// continues with the same slots. If two warmups are planned at the same moment, neither sees the
-// slots of the other, so together they may exceed the limit.
+// slot, over all warmups. Nodes with a bound pod that has not started come first. All state is read
+// from NodeCaches, so that a new leader of the operator continues with the same slots. If two
+// warmups are planned at the same moment, neither sees the slots of the other, so together they may
+// exceed the limit.
 namespace cachewarm::plan {
 
 struct FetchSlots {
-  std::vector<int> needs;    // NeedsOf(), by index of the node; empty: not computed
+  std::set<size_t> bound;    // nodes with a bound pod of the warmup that has not started
   std::set<size_t> granted;  // nodes that must fetch and got a slot
   // Nodes that must fetch and have a live agent but got no slot, each with the number of slot
   // durations that it must wait.
   std::map<size_t, int> waiting;
-  size_t fetching = 0;  // number of nodes in the cluster that held a slot before this assignment
 };
 
 // True if the agent's pod is Ready, or the agent has reported within the last 30 s: a new agent
@@ -35,14 +34,9 @@ bool IsLive(const NodeView& view, WallTime now);
 // has not expired. A slot lasts two minutes plus one second per MiB to fetch.
 bool IsFetching(const NodeView& view, const api::WantedWarmup& wanted, WallTime now);
 
-// Returns how urgently pods need each node to be warm. Every node with a bound pod that has not
-// started gets kFetchPriorityBound. As many nodes as there are unbound pods get kFetchPriorityHeld;
-// warm and fetching nodes are chosen first.
-std::vector<int> NeedsOf(const PlanContext& context);
-
 // Assigns the free slots to `to_fetch`, indices into PlanContext::nodes of nodes that lack a wanted
-// bundle. Orders them by need, then by a hash of warmup and node name, so that nodes with similar
-// names, often of one rack, do not fetch together.
+// bundle: first to those with a bound pod, then by a hash of warmup and node name, so that nodes
+// with similar names, often of one rack, do not fetch together.
 FetchSlots AssignFetchSlots(const PlanContext& context, const std::vector<size_t>& to_fetch);
 
 }  // namespace cachewarm::plan

@@ -21,63 +21,35 @@ bool HasFacts(const NodeView& view) {
   return view.cache != nullptr && !view.cache->status.node.cpu_class.empty();
 }
 
-const NodeReadiness* Find(const std::vector<NodeReadiness>& readiness, ReadinessState wanted) {
-  const auto found = std::find_if(readiness.begin(), readiness.end(),
-                                  [&](const NodeReadiness& each) { return each.state == wanted; });
-  return found == readiness.end() ? nullptr : &*found;
+bool HasState(const std::vector<ReadinessState>& readiness, ReadinessState wanted) {
+  return std::find(readiness.begin(), readiness.end(), wanted) != readiness.end();
 }
 
-// Returns the node's condition. The condition is Unknown until an agent has reported the node's
-// facts, because labels and devices may still be added until then.
-api::NodeCondition EvaluateCondition(const NodeObservation& observation) {
+// Returns the reason to remove the startup taints before their deadline; empty: keep them. Keeps
+// them until an agent has reported the node's facts, because labels and devices may still be added
+// until then.
+std::string_view RemovalReason(const NodeObservation& observation) {
   if (observation.readiness.empty()) {
-    return {.status = "True",
-            .reason = std::string(reason::kNodeNoMatchingWarmup),
-            .message = "there are no CacheWarmups"};
+    return reason::kNodeNoMatchingWarmup;
   }
-  if (!IsLive(observation.view, observation.now) || !HasFacts(observation.view)) {
-    return {.status = "Unknown",
-            .reason = std::string(reason::kNodeAgentNotReady),
-            .message = "no cachewarm agent is ready on this node"};
+  if (!IsLive(observation.view, observation.now) || !HasFacts(observation.view) ||
+      HasState(observation.readiness, ReadinessState::kWarming)) {
+    return {};
   }
-  if (const NodeReadiness* warming = Find(observation.readiness, ReadinessState::kWarming)) {
-    return {.status = "False",
-            .reason = std::string(reason::kNodeWarming),
-            .message = warming->message};
+  if (HasState(observation.readiness, ReadinessState::kFailed)) {
+    return reason::kNodeBundleFailed;
   }
-  if (const NodeReadiness* failed = Find(observation.readiness, ReadinessState::kFailed)) {
-    return {.status = "False",
-            .reason = std::string(reason::kNodeBundleFailed),
-            .message = failed->message};
-  }
-  if (Find(observation.readiness, ReadinessState::kWarm) == nullptr) {
-    return {.status = "True",
-            .reason = std::string(reason::kNodeNoMatchingWarmup),
-            .message = "no pod of any CacheWarmup can run on this node"};
-  }
-  return {.status = "True",
-          .reason = std::string(reason::kNodeWarm),
-          .message = "directories and bundles of all matching CacheWarmups are ready"};
-}
-
-std::string_view RemovalReason(const api::NodeCondition& condition) {
-  for (const std::string_view each :
-       {reason::kNodeWarm, reason::kNodeNoMatchingWarmup, reason::kNodeBundleFailed}) {
-    if (condition.reason == each) {
-      return each;
-    }
-  }
-  return {};
+  return HasState(observation.readiness, ReadinessState::kWarm) ? reason::kNodeWarm
+                                                                : reason::kNodeNoMatchingWarmup;
 }
 
 void RequeueWithin(NodeDecision& decision, Duration wait) {
   decision.requeue_after = decision.requeue_after ? std::min(*decision.requeue_after, wait) : wait;
 }
 
-void EvaluateTaints(const NodeObservation& observation, const api::NodeCondition& condition,
-                    NodeDecision& out) {
+void EvaluateTaints(const NodeObservation& observation, NodeDecision& out) {
   const api::Node& node = *observation.view.node;
-  out.remove_taints_for = RemovalReason(condition);
+  out.remove_taints_for = RemovalReason(observation);
   if (!out.remove_taints_for.empty() || !node.ready) {
     return;  // no pod can use a node that is not Ready; kWarmingMax counts from Ready
   }
@@ -98,22 +70,10 @@ WallTime WarmingDeadline(const api::Node& node, WallTime now) {
 
 NodeDecision EvaluateNode(const NodeObservation& observation) {
   NodeDecision out;
-  const api::Node& node = *observation.view.node;
-  const bool is_warming = HasStartupTaint(node);
-  if (!is_warming && !observation.reports_condition) {
+  if (!HasStartupTaint(*observation.view.node)) {
     return out;
   }
-  const api::NodeCondition condition = EvaluateCondition(observation);
-  if (is_warming) {
-    EvaluateTaints(observation, condition, out);
-  }
-  const bool concerns = condition.reason != reason::kNodeNoMatchingWarmup &&
-                        (Find(observation.readiness, ReadinessState::kWarming) != nullptr ||
-                         Find(observation.readiness, ReadinessState::kFailed) != nullptr ||
-                         Find(observation.readiness, ReadinessState::kWarm) != nullptr);
-  if (observation.reports_condition && (concerns || is_warming || node.warm.has_value())) {
-    out.condition = condition;
-  }
+  EvaluateTaints(observation, out);
   if (IsLive(observation.view, observation.now) && !observation.view.agent_ready) {
     RequeueWithin(out, kAgentRecheck);
   }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/api/kubernetes.h"
@@ -10,7 +10,7 @@
 #include "operator/plan/nodes/readiness.h"
 #include "operator/plan/snapshot.h"
 
-// Decides about the startup taints and the condition cachewarm.io/Warm of one node.
+// Decides about the startup taints of one node.
 namespace cachewarm::plan {
 
 // Longest time that a cachewarm startup taint keeps pods off a node, counted from the time at which
@@ -20,15 +20,12 @@ inline constexpr Duration kWarmingMax = std::chrono::seconds(60);
 struct NodeObservation {
   WallTime now{};
   NodeView view;
-  std::vector<NodeReadiness> readiness;  // one for each warmup of the cluster
-  bool reports_condition = false;        // the operator's setting nodeCondition
+  std::vector<ReadinessState> readiness;  // one for each warmup of the cluster
 };
 
 struct NodeDecision {
   // Reason to remove the startup taints, one of api::reason::kNode…; empty: keep them.
   std::string_view remove_taints_for;
-  // The desired condition; nullopt: the node should not have it.
-  std::optional<api::NodeCondition> condition;
   std::optional<Duration> requeue_after;  // nullopt: wait for a change
 };
 

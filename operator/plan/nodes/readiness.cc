@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/plan/nodes/readiness.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 
@@ -47,57 +45,42 @@ bool AwaitsDevices(const PlanContext& context, const NodeView& view) {
          (!has_facts || view.cache->status.node.devices > 0);
 }
 
-NodeReadiness EvaluateBundles(const PlanContext& context, const NodeState& node) {
+ReadinessState EvaluateBundles(const PlanContext& context, const NodeState& node) {
   for (const api::WantedBundle& wanted : WantedBundles(context, static_cast<size_t>(node.target))) {
     const api::NodeBundle* reported = ReportedBundle(node, wanted.digest);
-    const std::string of = fmt::format("bundle {} of CacheWarmup {}/{}", wanted.digest.Short(),
-                                       context.in.warmup.ns, context.in.warmup.name);
     if (reported != nullptr && reported->state == api::BundleState::kFailed &&
         reported->reason != reason::kFetchFailed) {
-      return {.state = ReadinessState::kFailed,
-              .message = fmt::format("{} failed: {}", of, reported->reason)};
+      return ReadinessState::kFailed;
     }
     if (reported == nullptr || reported->state != api::BundleState::kActive) {
-      return {.state = ReadinessState::kWarming,
-              .message = fmt::format("{} is not active yet", of)};
+      return ReadinessState::kWarming;
     }
   }
-  return {.state = ReadinessState::kWarm};
+  return ReadinessState::kWarm;
 }
 
 }  // namespace
 
-NodeReadiness EvaluateReadiness(const Snapshot& snapshot) {
+ReadinessState EvaluateReadiness(const Snapshot& snapshot) {
   PlanContext context(snapshot);
   context.out.status = snapshot.warmup.status;
   ReadWorkload(context);
   FindTargets(context);
   if (context.deleting() || context.paused() || IsOut(snapshot.warmup) || snapshot.nodes.empty()) {
-    return {};
+    return ReadinessState::kNone;
   }
-  const std::string name =
-      fmt::format("CacheWarmup {}/{}", snapshot.warmup.ns, snapshot.warmup.name);
   if (context.nodes.empty() || !context.nodes.front().possible) {
-    return AwaitsDevices(context, snapshot.nodes.front())
-               ? NodeReadiness{.state = ReadinessState::kWarming,
-                               .message =
-                                   fmt::format("the node offers no devices for {} yet", name)}
-               : NodeReadiness{};
+    return AwaitsDevices(context, snapshot.nodes.front()) ? ReadinessState::kWarming
+                                                          : ReadinessState::kNone;
   }
   const NodeState& node = context.nodes.front();
   if (IsFull(context, node)) {
-    return {.state = ReadinessState::kFailed, .message = node.problem};
+    return ReadinessState::kFailed;
   }
-  if (!node.prepared) {
-    return {.state = ReadinessState::kWarming,
-            .message = fmt::format("the directory of {} is not prepared yet", name)};
+  if (!node.prepared || !node.hidden_device.empty()) {
+    return ReadinessState::kWarming;
   }
-  if (!node.hidden_device.empty()) {
-    return {.state = ReadinessState::kWarming,
-            .message = fmt::format("the agent does not see the node's {} yet", node.hidden_device)};
-  }
-  return node.target < 0 ? NodeReadiness{.state = ReadinessState::kWarm}
-                         : EvaluateBundles(context, node);
+  return node.target < 0 ? ReadinessState::kWarm : EvaluateBundles(context, node);
 }
 
 }  // namespace cachewarm::plan

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
 #include "operator/plan/snapshot.h"
 
 namespace cachewarm::plan {
@@ -15,15 +13,8 @@ enum class ReadinessState {
   kWarm,     // directory prepared, every desired bundle is active
 };
 
-struct NodeReadiness {
-  ReadinessState state = ReadinessState::kNone;
-  // Names the pending or failed item. Contains no numbers that change, such as bytes, because every
-  // new message is written to the Node.
-  std::string message;
-};
-
 // Evaluates one warmup on one node. `snapshot.nodes` contains only that node. `snapshot.pods` may
 // be empty, except for a warmup with a selector, whose pod template is read from these pods.
-NodeReadiness EvaluateReadiness(const Snapshot& snapshot);
+ReadinessState EvaluateReadiness(const Snapshot& snapshot);
 
 }  // namespace cachewarm::plan

@@ -8,10 +8,7 @@
 
 namespace cachewarm::plan {
 
-// Returns the requests that the scheduler counts for one pod. For each resource this is the sum
-// over containers and restartable init containers, or the largest other init container if that
-// requests more, plus the overhead. "pods" is 1. A limit replaces a missing request. Unreadable
-// quantities count as 0.
+// Returns api::PodRequests(), with "pods": 1.
 Resources RequestsOf(const codec::Json& pod_spec);
 
 // Returns the number of accelerators that one container requests, summed over all kinds. If it

@@ -97,7 +97,7 @@ bool IsTransient(const api::Taint& taint) {
                      [&](std::string_view prefix) { return taint.key.starts_with(prefix); });
 }
 
-bool Tolerated(const Toleration& toleration, const api::Taint& taint) {
+bool Tolerated(const api::Toleration& toleration, const api::Taint& taint) {
   if (!toleration.effect.empty() && toleration.effect != taint.effect) {
     return false;
   }
@@ -122,7 +122,7 @@ bool IsCounted(const api::Taint& taint, Taints taints) {
 bool Repels(const api::Taint& taint, const PodShape& shape) {
   return taint.effect != "PreferNoSchedule" &&
          std::none_of(shape.tolerations.begin(), shape.tolerations.end(),
-                      [&](const Toleration& each) { return Tolerated(each, taint); });
+                      [&](const api::Toleration& each) { return Tolerated(each, taint); });
 }
 
 }  // namespace

@@ -27,18 +27,11 @@ struct SelectorTerm {
   std::vector<Requirement> fields;  // the only valid key is metadata.name
 };
 
-struct Toleration {
-  std::string key;  // empty, with op Exists: tolerates every taint
-  std::string op;   // Equal, Exists
-  std::string value;
-  std::string effect;  // empty: tolerates every effect
-};
-
 struct PodShape {
   std::map<std::string, std::string> node_selector;
   bool has_required_affinity = false;
   std::vector<SelectorTerm> terms;  // ORed
-  std::vector<Toleration> tolerations;
+  std::vector<api::Toleration> tolerations;
   Resources requests;  // resource requests as the scheduler counts them, with "pods": 1
 };
 

@@ -14,7 +14,7 @@
 #include "lib/http/client.h"
 #include "lib/http/server.h"
 #include "lib/pki/certificates.h"
-#include "operator/admission/webhook/handler.h"
+#include "operator/webhook/handler.h"
 
 namespace cachewarm::webhook {
 namespace {

@@ -45,7 +45,17 @@ ACCEPTED = {
     "overrides and requests": {
         "template": TEMPLATE,
         "compile": {
-            "overrides": {"spec": {"containers": [{"name": "c", "$patch": "delete", "x": 1}]}},
+            "overrides": {
+                "command": ["sh", "-c", "serve"],
+                "args": ["--warm"],
+                "env": [{"name": "MODE", "value": ""}],
+                "tolerations": [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}],
+                "nodeSelector": {"pool": "spare"},
+                "resources": [
+                    {"container": "d", "requests": {"cpu": "500m"}, "limits": {"memory": "1.5Gi"}},
+                    {"container": "e", "limits": {"nvidia.com/gpu": 0}},
+                ],
+            },
             "requests": [
                 {"path": "/v1/completions?a=b", "port": 8000},
                 {**ASK, "method": "POST", "body": "{}", "expectStatus": 201, "repeat": 100},
@@ -157,17 +167,45 @@ REFUSED = {
         'supported values: "Auto", "FirstPod", "Job"',
     ),
     "overrides of the user's own pods": (
-        {"selector": SELECTOR, "compile": {"builder": "FirstPod", "overrides": {"spec": {}}}},
+        {"selector": SELECTOR, "compile": {"builder": "FirstPod", "overrides": {"args": ["a"]}}},
         "overrides and requests are for builder Jobs: set builder to Job or Auto",
     ),
     "a proof of bundles that no Job builds": (
         {"selector": SELECTOR, "compile": {"builder": "Auto", "proof": "Engine"}},
         "only bundles of builder Jobs are proven: set builder to Job, or remove proof",
     ),
-    "overrides of more than a pod": (
-        {"template": TEMPLATE, "compile": {"overrides": {"status": {}}}},
-        'unknown field "spec.compile.overrides.status"',
-    ),
+    **{
+        f"overrides {title}": ({"template": TEMPLATE, "compile": {"overrides": patch}}, words)
+        for title, patch, words in [
+            ("without a field", {}, "should have at least 1 properties"),
+            ("of a pod", {"spec": {}}, 'unknown field "spec.compile.overrides.spec"'),
+            ("of the image", {"image": "x"}, 'unknown field "spec.compile.overrides.image"'),
+            (
+                "from a Secret",
+                {"env": [{"name": "A", "valueFrom": {}}]},
+                'unknown field "spec.compile.overrides.env[0].valueFrom"',
+            ),
+            ("of every taint", {"tolerations": [{"operator": "Exists"}]}, "key: Required value"),
+            (
+                "of a taint's every value",
+                {"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]},
+                "value is only for the operator Equal",
+            ),
+            ("too long", {"args": ["a"] * 65}, "must have at most 64 items"),
+            *(
+                (
+                    f"by {amount}",
+                    {"resources": [{"container": "a", "limits": {"cpu": amount}}]},
+                    words,
+                )
+                for amount, words in [
+                    ("much", "should match"),
+                    (-1, "greater than or equal to 0"),
+                    (0.5, "must be of type"),
+                ]
+            ),
+        ]
+    },
     **{
         f"a request {title}": ({"template": TEMPLATE, "compile": {"requests": requests}}, words)
         for title, requests, words in [

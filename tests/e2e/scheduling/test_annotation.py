@@ -263,7 +263,7 @@ def test_labelled_namespace_warms_workloads_that_request_an_accelerator(
     )
 
 
-def test_labelled_namespace_warms_later_pods_of_an_unknown_owner(
+def test_selector_warms_pods_of_an_unknown_owner_in_a_labelled_namespace(
     cluster: Cluster, kubectl: Kubectl, product: Product
 ):
     def run(number: int) -> dict:
@@ -272,34 +272,19 @@ def test_labelled_namespace_warms_later_pods_of_an_unknown_owner(
         pod["metadata"]["labels"]["volcano.sh/job-name"] = f"run-{number}"
         return pod
 
-    def made() -> list[str]:
-        return [pods.name(w) for w in kubectl.list("cachewarmups")]
-
     kubectl.run("label", "namespace", kubectl.namespace, "cachewarm.io/warm=true")
     cluster.verb("fake-gpus", "node-c", "2")
     try:
         assert not injected(kubectl.create(run(1)))
-        (name,) = wait_for("a warmup selects its like", made, 30, kubectl)
-        warmup = Warmup(kubectl, name)
-        assert warmup.read()["spec"]["selector"] == {"matchLabels": {"app": "train"}}
-        assert warmup.read()["metadata"]["ownerReferences"][0]["kind"] == "Namespace"
-        wait_event(kubectl, "run-1-0", "WarmupCreated")
+        holds_for("the label creates none", lambda: not kubectl.list("cachewarmups"), 2)
+        kubectl.apply(make_warmup("train", selector={"matchLabels": {"app": "train"}}))
+        warmup = Warmup(kubectl, "train")
         warmup.wait_injecting()
-        second = kubectl.create(run(2))
-        assert injected(second)
+        assert injected(kubectl.create(run(2)))
         warmup.wait_bundles(1)
         for each in ("run-1-0", "run-2-0"):
             kubectl.kill_pod(each)
         assert_counted_as_hit(kubectl, kubectl.create(run(3)))
-        assert made() == [name]
-        kubectl.run("label", "namespace", kubectl.namespace, "cachewarm.io/warm-")
-        wait_for(
-            "it is marked since when nobody asks",
-            lambda: f"{PREFIX}removal-requested-at" in warmup.read()["metadata"]["annotations"],
-            30,
-            kubectl,
-        )
-        assert injected(kubectl.create(run(4), "--dry-run=server"))
     finally:
         for pod in kubectl.list("pods"):
             kubectl.kill_pod(pods.name(pod))

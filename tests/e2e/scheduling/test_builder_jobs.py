@@ -18,7 +18,7 @@ mkdir -p /tmp/www/cgi-bin
 cat > /tmp/www/cgi-bin/compile <<'END'
 #!/bin/sh
 mkdir -p {DIRECTORY}/mine
-echo "$REQUEST_METHOD $QUERY_STRING $(cat)" >> {DIRECTORY}/mine/kernels
+echo "$REQUEST_METHOD $QUERY_STRING $KERNELS $(cat)" >> {DIRECTORY}/mine/kernels
 printf 'Content-Type: text/plain\\r\\n\\r\\ncompiled\\n'
 END
 chmod +x /tmp/www/cgi-bin/compile
@@ -26,37 +26,56 @@ exec httpd -f -p {PORT} -h /tmp/www
 """
 
 
+SIDECAR = {
+    "name": "sidecar",
+    "image": "localhost/busybox:1",
+    "imagePullPolicy": "IfNotPresent",
+    "command": ["sh", "-c", "trap exit TERM; while :; do sleep 0.2; done"],
+    "resources": {"requests": {"cpu": "20m"}},
+}
+
+
 def template(app: str) -> dict:
     """A pod that serves nothing; on nodes of one GPU type."""
-    container = {
+    server = {
         "name": "server",
         "image": "localhost/busybox:1",
         "imagePullPolicy": "IfNotPresent",
-        "command": ["sleep", "3600"],
+        "command": ["sleep"],
+        "args": ["3600"],
+        "env": [{"name": "KERNELS", "value": "none"}],
+        "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
     }
     spec = {
         "terminationGracePeriodSeconds": 0,
         "nodeSelector": {"kubernetes.io/hostname": "node-a"},
-        "containers": [container],
+        "containers": [server],
     }
     return {"metadata": {"labels": {"app": app}}, "spec": spec}
-
-
-def overrides(command: list[str]) -> dict:
-    probe = {"tcpSocket": {"port": PORT}, "periodSeconds": 1}
-    container = {"name": "server", "command": command, "readinessProbe": probe}
-    return {"metadata": {"labels": {"copy": "yes"}}, "spec": {"containers": [container]}}
 
 
 def lazy(app: str, *requests: dict) -> dict:
     compile_spec = {
         "settleSeconds": 2,
         "backoffLimit": 0,
-        "overrides": overrides(["sh", "-c", SERVER]),
+        "overrides": {
+            "command": ["sh", "-c", SERVER],
+            "env": [{"name": "KERNELS", "value": "gemm"}],
+            "tolerations": [{"key": "spare", "operator": "Exists"}],
+            "nodeSelector": {"kubernetes.io/os": "linux"},
+        },
         "requests": list(requests),
     }
     caches = [{"name": "mine", "env": "MY_CACHE", "path": "mine"}]
     return make_warmup(app, template=template(app), caches=caches, compile=compile_spec)
+
+
+def with_sidecar(warmup: dict, **resources: object) -> dict:
+    """The sidecar in the template, and its resources among the overrides."""
+    warmup["spec"]["template"]["spec"]["containers"].append(SIDECAR)
+    overridden = {"container": "sidecar", **resources}
+    warmup["spec"]["compile"]["overrides"]["resources"] = [overridden]
+    return warmup
 
 
 def request(path: str, **more: object) -> dict:
@@ -67,13 +86,12 @@ def test_requests_are_sent_before_the_capture(
     shared: Kubectl, product: Product
 ):
     warmup = Warmup(shared, "lazy")
-    shared.apply(
-        lazy(
-            "lazy",
-            request("/cgi-bin/compile?n=1", repeat=2),
-            request("/cgi-bin/compile?n=2", method="POST", body="prompt"),
-        )
+    asked = lazy(
+        "lazy",
+        request("/cgi-bin/compile?n=1", repeat=2),
+        request("/cgi-bin/compile?n=2", method="POST", body="prompt"),
     )
+    shared.apply(with_sidecar(asked, requests={"cpu": "10m"}))
     seen: dict[str, dict] = {}
 
     def captured() -> bool:
@@ -82,10 +100,13 @@ def test_requests_are_sent_before_the_capture(
 
     wait_for("the lazy server's cache is taken", captured, 120, shared)
     (pod,) = seen.values()
-    container = pod["spec"]["containers"][0]
-    assert container["command"][:2] == ["sh", "-c"]
+    container, sidecar = pod["spec"]["containers"]
+    assert container["command"][:2] == ["sh", "-c"] and "args" not in container
     assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
-    assert pod["metadata"]["labels"]["copy"] == "yes"
+    assert sidecar["resources"] == {"requests": {"cpu": "10m"}}
+    assert "spare" in [each.get("key") for each in pod["spec"]["tolerations"]]
+    selector = {"kubernetes.io/hostname": "node-a", "kubernetes.io/os": "linux"}
+    assert pod["spec"]["nodeSelector"] == selector
     assert pod["spec"]["priorityClassName"] == "cachewarm-builder"
     (builder,) = warmup.builders
     assert builder["state"] == "Captured" and builder["answeredTime"], builder
@@ -93,12 +114,13 @@ def test_requests_are_sent_before_the_capture(
     assert bundle["files"] == 1
     warmup.wait_warm()
     reader = template("lazy")
-    reader["spec"]["containers"][0]["command"] = ["cat", f"{DIRECTORY}/mine/kernels"]
+    (server,) = reader["spec"]["containers"]
+    server.update(command=["cat"], args=[f"{DIRECTORY}/mine/kernels"])
     reader["spec"]["restartPolicy"] = "Never"
     metadata = {**reader["metadata"], "name": "reader"}
     shared.apply({"apiVersion": "v1", "kind": "Pod", "spec": reader["spec"], "metadata": metadata})
     log = wait_for("a later pod reads what was compiled", lambda: shared.logs("reader"), 60, shared)
-    assert log.splitlines() == ["GET n=1 ", "GET n=1 ", "POST n=2 prompt"]
+    assert log.splitlines() == ["GET n=1 gemm ", "GET n=1 gemm ", "POST n=2 gemm prompt"]
 
 
 def test_failed_request_fails_the_build(shared: Kubectl, product: Product):
@@ -123,37 +145,25 @@ def test_condition_shows_the_termination_message_of_a_failed_builder(
     warmup = Warmup(shared, "dies")
     thing = lazy("dies", request("/"))
     dying = ["sh", "-c", "echo no such kernel: gemm_42; exit 7"]
-    thing["spec"]["compile"]["overrides"] = overrides(dying)
+    thing["spec"]["compile"]["overrides"] = {"command": dying}
     shared.apply(thing)
     condition = warmup.wait_condition("Degraded", "True", "BuildFailed", 120)
     assert "exit 7" in condition["message"] and "gemm_42" in condition["message"]
 
 
 @pytest.mark.parametrize(
-    "name,patch,words",
+    "name,resources,words",
     [
-        ("other-image", {"spec": {"containers": [{"name": "server", "image": "x"}]}}, "image"),
-        ("host-network", {"spec": {"hostNetwork": True}}, "hostNetwork"),
-        ("host-pid", {"spec": {"hostPID": True}}, "hostPID"),
-        (
-            "host-path",
-            {"spec": {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]}},
-            "must not differ from the workload's",
-        ),
-        (
-            "gone",
-            {"spec": {"containers": [{"name": "server", "$patch": "delete"}]}},
-            "must not be removed",
-        ),
+        ("own", {"container": "server", "limits": {"cpu": 1}}, "compiles the cache"),
+        ("absent", {"container": "gone"}, "the pod template has no container"),
+        ("device", {"limits": {"example.com/fuse": 1}}, "must not get 1"),
     ],
 )
-def test_dangerous_overrides_create_no_job(
-    shared: Kubectl, product: Product, name: str, patch: dict, words: str
+def test_unusable_overrides_create_no_job(
+    shared: Kubectl, product: Product, name: str, resources: dict, words: str
 ):
     warmup = Warmup(shared, name)
-    thing = lazy(name, request("/"))
-    thing["spec"]["compile"]["overrides"] = patch
-    shared.apply(thing)
+    shared.apply(with_sidecar(lazy(name, request("/")), **resources))
     wait_for(
         "the reason is reported", lambda: words in json.dumps(warmup.condition("Warm")), 60, shared
     )
@@ -164,12 +174,10 @@ def test_condition_shows_why_the_api_server_rejected_a_job(
     shared: Kubectl, product: Product
 ):
     warmup = Warmup(shared, "misspelt")
-    thing = lazy("misspelt", request("/"))
-    patch = {"spec": {"containers": [{"name": "server", "tty": "maybe"}]}}
-    thing["spec"]["compile"]["overrides"] = patch
-    shared.apply(thing)
+    contradiction = {"requests": {"cpu": "20m"}, "limits": {"cpu": "10m"}}
+    shared.apply(with_sidecar(lazy("misspelt", request("/")), **contradiction))
     condition = warmup.wait_condition("Degraded", "True", "BuildFailed", 60)
-    assert "rejected Job" in condition["message"] and "tty" in condition["message"]
+    assert "rejected Job" in condition["message"] and "cpu limit" in condition["message"]
     assert warmup.builders[0]["reason"] == "BuilderJobRejected"
     shared.apply(lazy("misspelt", request("/cgi-bin/compile?n=3")))
     warmup.wait_bundles(1, 120)

@@ -232,8 +232,7 @@ def test_builder_job_frees_its_quota_for_a_workload_pod(
     deployment = slow_to_serve("squeezed", 0).deployment()
     deployment["spec"]["strategy"] = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     forever = "trap '' TERM; while :; do sleep 0.2; done"
-    compiles = {"name": "server", "command": ["/bin/sh", "-c", forever]}
-    compile_spec = {"builder": "Job", "overrides": {"spec": {"containers": [compiles]}}}
+    compile_spec = {"builder": "Job", "overrides": {"command": ["/bin/sh", "-c", forever]}}
     desired = warmup_for(deployment, gate=PATIENT, caches=[CACHE], compile=compile_spec)
     kubectl.apply(quota(2), deployment, desired)
     warmup = Warmup(kubectl, "squeezed")

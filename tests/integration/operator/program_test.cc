@@ -18,7 +18,7 @@
 #include "fmt/format.h"
 #include "lib/codec/json_value.h"
 #include "lib/http/client.h"
-#include "operator/admission/webhook/registration.h"
+#include "operator/webhook/registration.h"
 #include "tests/fakes/await.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/kube_front.h"

@@ -82,17 +82,15 @@ TEST(OperatorConfig, FileSetsNodeSettings) {
   ASSERT_TRUE(defaults.ok());
   EXPECT_EQ(defaults->config.builder_jobs_max, 8);
   EXPECT_EQ(defaults->config.fetch_nodes_max, 32);
-  EXPECT_FALSE(defaults->config.node_condition);
   EXPECT_FALSE(defaults->config.fresh_nodes_tainted);
   const auto parsed =
       Parse({.arguments = {"--config=/c.yaml"},
              .files = {{"/c.yaml",
-                        "fetch:\n  nodesMax: 7\nnodeCondition: true\n"
+                        "fetch:\n  nodesMax: 7\n"
                         "freshNodes:\n  tainted: true\nbuilders:\n  jobsMax: 3\n"}}});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->config.builder_jobs_max, 3);
   EXPECT_EQ(parsed->config.fetch_nodes_max, 7);
-  EXPECT_TRUE(parsed->config.node_condition);
   EXPECT_TRUE(parsed->config.fresh_nodes_tainted);
   const auto none = Parse({.arguments = {"--fetch-nodes-max=0"}});
   EXPECT_THAT(Message(none.status()), HasSubstr("--fetch-nodes-max"));

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lib/process/process.h"
-#include "operator/admission/webhook/registration.h"
-#include "operator/admission/webhook/service.h"
+#include "operator/webhook/registration.h"
+#include "operator/webhook/service.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/memory_log.h"

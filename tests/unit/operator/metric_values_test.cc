@@ -10,8 +10,8 @@
 
 #include "lib/api/names.h"
 #include "lib/http/client.h"
-#include "operator/admission/webhook/handler.h"
 #include "operator/daemon.h"
+#include "operator/webhook/handler.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/kube_front.h"
@@ -197,7 +197,7 @@ TEST(EveryMetricHasATestOfItsValue, OfTheOperator) {
   const std::string here = "tests/unit/operator/metric_values_test.cc";
   const std::string executor = "tests/unit/operator/apply/executor_test.cc";
   const std::string releases = "tests/unit/operator/apply/releases_test.cc";
-  const std::string service = "tests/unit/operator/admission/webhook/service_test.cc";
+  const std::string service = "tests/unit/operator/webhook/service_test.cc";
   fakes::ExpectATestForEveryMetric(
       "operator/metrics.cc",
       {{"cachewarm_pod_starts_total", {executor, "CountsStartsOnceTheStatusIsWritten"}},

@@ -62,14 +62,6 @@ inline codec::Json OwnedBy(const std::string& api_version, const std::string& ki
                               {"controller", true}}});
 }
 
-// Requests a GPU and has no owner.
-inline codec::Json StandalonePodObject(const std::string& name, const std::string& app) {
-  codec::Json pod = PodObject(name);
-  pod["metadata"]["labels"] = {{"app", app}};
-  pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1";
-  return pod;
-}
-
 inline codec::Json HeldPodObject(const std::string& name, const std::string& warmup) {
   codec::Json pod = PodObject(name);
   pod["metadata"]["annotations"][std::string(api::kWarmupAnnotation)] = warmup;

@@ -21,8 +21,8 @@
 
 #include "fmt/format.h"
 #include "lib/fingerprint/key.h"
-#include "operator/admission/webhook/registration.h"
 #include "operator/daemon.h"
+#include "operator/webhook/registration.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/memory_log.h"
@@ -264,22 +264,6 @@ TEST_P(FreshNodesTainted, AllowsInjectionBeforeAnyNodeFits) {
 
 INSTANTIATE_TEST_SUITE_P(All, FreshNodesTainted, ::testing::Bool());
 
-class NodeCondition : public OperatorSettings, public ::testing::WithParamInterface<bool> {};
-
-TEST_P(NodeCondition, EnablesTheNodeCondition) {
-  PutNode("n1");
-  PutWarmup();
-  Start(fmt::format("nodeCondition: {}\n", GetParam()));
-  const auto has_condition = [&] {
-    return server_.Find(kube::kNodes, {.name = "n1"})->dump().find("cachewarm.io/Warm") !=
-           std::string::npos;
-  };
-  ASSERT_TRUE(InTime([&] { return Warmup().contains("status"); }));
-  EXPECT_EQ(InTime(has_condition, 20), GetParam());
-}
-
-INSTANTIATE_TEST_SUITE_P(All, NodeCondition, ::testing::Bool());
-
 TEST_F(OperatorSettings, BuildersMountTheRoot) {
   PutNode("n1");
   PutWarmup();
@@ -404,7 +388,6 @@ TEST(EverySettingHasATest, OfTheOperator) {
                         {"--workers", {here, "LimitConcurrentReconciles"}},
                         {"--builder-jobs-max", {here, "LimitsBuilderJobs"}},
                         {"--fetch-nodes-max", {here, "LimitsFetchingNodes"}},
-                        {"--node-condition", {here, "EnablesTheNodeCondition"}},
                         {"--fresh-nodes-tainted", {here, "AllowsInjectionBeforeAnyNodeFits"}},
                     });
 }

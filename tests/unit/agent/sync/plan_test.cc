@@ -195,12 +195,11 @@ TEST(Plan, KeepsRunningFetch) {
 
 TEST(Plan, OrdersFetchesByPriority) {
   std::vector<api::WantedWarmup> warmups;
-  for (const int need : {api::kFetchPriorityNone, api::kFetchPriorityHeld, api::kFetchPriorityBound,
-                         api::kFetchPriorityHeld}) {
-    api::WantedWarmup warmup = Warmup({Bundle(need, 100)});
+  for (const int priority : {0, 1, 2, 1}) {
+    api::WantedWarmup warmup = Warmup({Bundle(priority, 100)});
     warmup.uid = fmt::format("uid-{}", warmups.size());
     warmup.run_as = {fmt::format("u{}", warmups.size())};
-    warmup.fetch_priority = need;
+    warmup.fetch_priority = priority;
     warmups.push_back(warmup);
   }
   Node node;

@@ -148,6 +148,57 @@ TEST(CacheWarmup, CachesThatAreNeitherPresetNorCustomAreRejected) {
   });
 }
 
+TEST(CacheWarmup, OverridesOutsideTheListAreRejected) {
+  const auto refused = [](const std::string& overrides, const std::string& message) {
+    ExpectRefused({{(R"({"compile": {"overrides": )" + overrides + "}}").c_str(),
+                    ("spec.compile.overrides" + message).c_str()}});
+  };
+  const std::string unknown =
+      ": unknown field; expected one of command, args, env, tolerations, nodeSelector, resources";
+  for (const char* field : {"image", "volumes", "securityContext", "serviceAccountName", "spec",
+                            "metadata", "hostNetwork"}) {
+    refused(R"({"command": ["a"], ")" + std::string(field) + R"(": {}})",
+            "." + std::string(field) + unknown);
+  }
+  refused("[]", ": expected an object");
+  refused("{}", ": is empty; set one of its fields, or remove it");
+  refused(R"({"args": "a"})", ".args: expected a list of at most 64 strings");
+  refused(R"({"args": [")" + std::string(4097, 'x') + R"("]})",
+          ".args: an item is longer than 4096 bytes");
+  refused(R"({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]})",
+          ".env[0].valueFrom: unknown field; expected one of name, value");
+  refused(R"({"env": [{"name": "A B"}]})",
+          ".env[0].name: expected the name of an environment variable");
+  refused(R"({"tolerations": [{"operator": "Exists"}]})", ".tolerations[0].key: is required");
+  refused(R"({"tolerations": [{"key": "a", "operator": "Lt"}]})",
+          ".tolerations[0].operator: expected one of Equal, Exists");
+  refused(R"({"tolerations": [{"key": "a", "effect": "Never"}]})",
+          ".tolerations[0].effect: expected one of NoSchedule, PreferNoSchedule, NoExecute");
+  refused(R"({"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]})",
+          ".tolerations[0].value: is only for the operator Equal; remove it");
+  refused(R"({"tolerations": [{"key": "a", "tolerationSeconds": 1}]})",
+          ".tolerations[0].tolerationSeconds: unknown field; expected one of key, operator, value, "
+          "effect");
+  refused(R"({"resources": [{"limits": {}}]})", ".resources[0].container: is required");
+  refused(R"({"resources": [{"container": "a", "claims": []}]})",
+          ".resources[0].claims: unknown field; expected one of container, requests, limits");
+  for (const char* quantity : {"-1", R"("-1m")", R"("much")", "0.5", "true", "{}"}) {
+    refused(
+        R"({"resources": [{"container": "a", "limits": {"cpu": )" + std::string(quantity) + "}}]}",
+        ".resources[0].limits.cpu: expected a quantity of at least 0, such as 500m, 4 or 16Gi");
+  }
+}
+
+TEST(CacheWarmup, QuantitiesOfOverridesMayBeNumbers) {
+  codec::Json object = MinimalWarmup();
+  object["spec"]["compile"]["overrides"]["resources"] = {
+      {{"container", "a"}, {"limits", {{"nvidia.com/gpu", 0}, {"memory", "1Gi"}}}}};
+  const auto warmup = DecodeCacheWarmup(object);
+  ASSERT_TRUE(warmup.ok()) << warmup.status();
+  const std::map<std::string, std::string> limits = {{"nvidia.com/gpu", "0"}, {"memory", "1Gi"}};
+  EXPECT_EQ(warmup->spec.compile.overrides->resources.at(0).limits, limits);
+}
+
 TEST(CacheWarmup, LimitsOutOfRangeAreRejected) {
   ExpectRefused({
       {R"({"compile": {"timeoutSeconds": 0}})",
@@ -158,9 +209,7 @@ TEST(CacheWarmup, LimitsOutOfRangeAreRejected) {
        "spec.compile.settleSeconds: 601 is not between 1 and 600"},
       {R"({"compile": {"backoffLimit": -1}})",
        "spec.compile.backoffLimit: -1 is not between 0 and 10"},
-      {R"({"compile": {"overrides": []}})",
-       "spec.compile.overrides: expected an object with the metadata or spec of a pod"},
-      {R"({"compile": {"builder": "FirstPod", "overrides": {}}})",
+      {R"({"compile": {"builder": "FirstPod", "overrides": {"args": ["a"]}}})",
        "spec.compile.builder: overrides and requests are for builder Jobs; set builder to Job or "
        "Auto"},
       {R"({"compile": {"builder": "FirstPod", "requests": [{"path": "/", "port": 1}]}})",

@@ -70,19 +70,16 @@ TEST(Node, IsNotReadyWithoutACondition) {
   EXPECT_EQ(node->os, "linux");
 }
 
-TEST(Node, HasItsReadyTimeAndTheWarmCondition) {
+TEST(Node, HasItsReadyTime) {
   Json node = RealNode();
   node["status"]["conditions"] = *codec::ParseJson(R"([
-    {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T08:00:05Z"},
-    {"type": "cachewarm.io/Warm", "status": "False", "reason": "Warming", "message": "waits"}])");
+    {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T08:00:05Z"}])");
   const auto decoded = DecodeNode(node);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(FormatTime(decoded->ready_since), "2026-11-21T08:00:05Z");
-  EXPECT_EQ(decoded->warm, (NodeCondition{"False", "Warming", "waits"}));
   node["status"]["conditions"] = *codec::ParseJson(R"([
     {"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-21T08:00:05Z"}])");
   EXPECT_EQ(DecodeNode(node)->ready_since, WallTime{});
-  EXPECT_FALSE(DecodeNode(node)->warm.has_value());
 }
 
 TEST(ResourceSlice, HasPoolAndAttributes) {

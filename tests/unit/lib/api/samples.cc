@@ -158,9 +158,15 @@ WarmupSpec FullWarmupSpec() {
                   .pending_seconds = 300,
                   .settle_seconds = 2,
                   .backoff_limit = 5};
-  spec.compile.overrides = std::make_shared<const codec::Json>(codec::Json{
-      {"metadata", {{"labels", {{"copy", "yes"}}}}},
-      {"spec", {{"containers", codec::Json::array({{{"name", "server"}, {"tty", true}}})}}}});
+  spec.compile.overrides = {
+      .command = {"serve"},
+      .args = {"--warm"},
+      .env = {{.name = "MODE", .value = "warm"}},
+      .tolerations = {{.key = "spare", .op = "Equal", .value = "yes", .effect = "NoSchedule"}},
+      .node_selector = {{"pool", "spare"}},
+      .resources = {{.container = "proxy",
+                     .requests = {{"cpu", "500m"}},
+                     .limits = {{"nvidia.com/gpu", "0"}}}}};
   spec.compile.requests = {{.method = "POST",
                             .path = "/v1/completions?a=b",
                             .port = 8000,

@@ -42,7 +42,9 @@ std::string StringProblem(const std::string& text, const Json& schema) {
 
 std::string ScalarProblem(const Json& value, const Json& schema) {
   const auto type = schema.value("type", std::string());
+  const bool int_or_string = schema.value("x-kubernetes-int-or-string", false);
   const bool fits =
+      (int_or_string && (value.is_string() || value.is_number_integer())) ||
       (type == "string" && value.is_string()) || (type == "boolean" && value.is_boolean()) ||
       (type == "integer" && value.is_number_integer()) || (type == "number" && value.is_number());
   if (!fits) {

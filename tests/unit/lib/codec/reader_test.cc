@@ -164,6 +164,14 @@ TEST(Reader, CallerCanFailAMember) {
   EXPECT_EQ(std::string(reader.status().message()), "spec.a.b: is taken; choose another");
 }
 
+TEST(Reader, MembersOutsideAClosedListAreRejected) {
+  const Json json = Parse(R"({"a":1,"b":2})");
+  Reader reader(json, "spec");
+  EXPECT_TRUE(reader.Only({"a", "b", "c"}).status().ok());
+  reader.Only({"a", "c"});
+  EXPECT_EQ(std::string(reader.status().message()), "spec.b: unknown field; expected one of a, c");
+}
+
 TEST(Reader, ReturnsRawMembers) {
   const Json json = Parse(R"({"a":[1],"n":null})");
   const Reader reader(json, "x");

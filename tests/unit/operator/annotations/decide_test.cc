@@ -301,30 +301,6 @@ TEST_F(AnnotationDecisionTest, NamespaceLabelCoversWorkloadsWithAccelerator) {
   EXPECT_EQ(TakeStep().step, Step::kPatch);
 }
 
-TEST_F(AnnotationDecisionTest, StandalonePodsAreSelectedByTheirLabels) {
-  request_ = {.now = kNow,
-              .warmup = "train-1",
-              .api_version = "v1",
-              .kind = "Namespace",
-              .ns = "default",
-              .name = "default",
-              .uid = "uid-ns",
-              .selector = {{"app", "train"}},
-              .accelerator = true,
-              .namespace_opted_in = true,
-              .grace = 2 * kRemovalGrace};
-  Settle();
-  EXPECT_EQ(present_["spec"], Json({{"selector", {{"matchLabels", {{"app", "train"}}}}}}));
-  EXPECT_EQ(present_["metadata"]["name"], "train-1");
-  EXPECT_EQ(kube::ControllerOf(present_).uid, "uid-ns");
-  request_.namespace_opted_in = false;
-  EXPECT_EQ(TakeStep().requeue_after, 2 * kRemovalGrace);
-  Pass(kRemovalGrace);
-  EXPECT_EQ(Decide().requeue_after, kRemovalGrace);
-  request_.grace = kRemovalGrace;
-  EXPECT_EQ(TakeStep().step, Step::kDelete);
-}
-
 TEST_F(AnnotationDecisionTest, ChildrenAndEndedWorkloadsGetNoWarmup) {
   Annotate("warm", "true");
   request_.is_child = true;

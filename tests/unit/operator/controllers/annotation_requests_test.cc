@@ -5,7 +5,6 @@
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
-#include "operator/workloads/standalone_pods.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
 
@@ -18,7 +17,6 @@ using op::testing::Eventually;
 using op::testing::FromYaml;
 using op::testing::NamespaceObject;
 using op::testing::OptedInNamespaceObject;
-using op::testing::StandalonePodObject;
 
 constexpr char kKey[] = "Deployment/default/llama";
 
@@ -245,125 +243,21 @@ TEST_F(AnnotationRequestsTest, DeletedOrUnknownWorkloadIsIgnored) {
   EXPECT_EQ(Writes(), before);
 }
 
-// An opted-in namespace with standalone pods.
-class StandalonePodsTest : public AnnotationRequestsTest {
- protected:
-  StandalonePodsTest() { server.Put(kube::kNamespaces, OptedInNamespaceObject("default")); }
-
-  static std::string WarmupOf(const std::string& app) {
-    return workloads::StandalonePodsOf(StandalonePodObject("any", app))->warmup;
-  }
-  static std::string KeyOf(const std::string& app) { return "Namespace/default/" + WarmupOf(app); }
-  kube::Object FoundFor(const std::string& app) const {
-    return server.Find(kube::kCacheWarmups, {.ns = "default", .name = WarmupOf(app)});
-  }
-  // Waits until the store has all writes.
-  kube::Outcome ReconcilePods(const std::string& app) {
-    const auto outcome = requests_.Reconcile(KeyOf(app), {});
-    EXPECT_TRUE(outcome.ok()) << outcome.status();
-    const kube::ObjectName name{.ns = "default", .name = WarmupOf(app)};
-    EXPECT_TRUE(Eventually([&] {
-      const kube::Object stored = cluster.warmups.store().Get(name);
-      const kube::Object found = FoundFor(app);
-      return (stored == nullptr) == (found == nullptr) &&
-             (stored == nullptr ||
-              kube::ResourceVersionOf(*stored) == kube::ResourceVersionOf(*found));
-    }));
-    return outcome.value_or(kube::Outcome{});
-  }
-  void RemovePod(const std::string& name) {
-    const kube::ObjectName pod{.ns = "default", .name = name};
-    server.Remove(kube::kPods, pod);
-    ASSERT_TRUE(Eventually([&] { return cluster.pods.store().Get(pod) == nullptr; }));
-  }
-  void OwnedByTheNamespace(int count) {
-    for (int i = 0; i < count; ++i) {
-      Json warmup = op::testing::WarmupObject("run-" + std::to_string(i));
-      warmup["metadata"]["ownerReferences"] = op::testing::OwnedBy("v1", "Namespace", "default");
-      server.Put(kube::kCacheWarmups, warmup);
-    }
-  }
-};
-
-TEST_F(StandalonePodsTest, TheirWarmupSelectsThemAndIsOwnedByNamespace) {
-  server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
-  StartCache();
-  ReconcilePods("train");
-  const kube::Object made = FoundFor("train");
-  ASSERT_NE(made, nullptr);
-  EXPECT_EQ((*made)["spec"], Json({{"selector", {{"matchLabels", {{"app", "train"}}}}}}));
-  EXPECT_EQ(kube::ControllerOf(*made).uid, "uid-default");
-  ASSERT_EQ(events.Count("WarmupCreated"), 1);
-  EXPECT_EQ(kube::NameOf(*events.All()[0].regarding).name, "train-0");
-  const size_t before = Writes();
-  EXPECT_EQ(ReconcilePods("train").requeue_after, std::nullopt);
-  EXPECT_EQ(Writes(), before);
-}
-
-TEST_F(StandalonePodsTest, WarmupIsKeptForTheNextRunAndThenDeleted) {
-  server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
-  StartCache();
-  ReconcilePods("train");
-  RemovePod("train-0");
-  EXPECT_EQ(ReconcilePods("train").requeue_after, kStandaloneGrace);
-  clock.Advance(kStandaloneGrace - Duration(1'000));
-  ReconcilePods("train");
-  ASSERT_NE(FoundFor("train"), nullptr);
-  clock.Advance(Duration(1'000));
-  ReconcilePods("train");
-  EXPECT_EQ(FoundFor("train"), nullptr);
-}
-
-TEST_F(StandalonePodsTest, RemovedNamespaceLabelDeletesWarmupAfterTenMinutes) {
-  server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
-  StartCache();
-  ReconcilePods("train");
-  server.Put(kube::kNamespaces, NamespaceObject("default"));
-  ASSERT_TRUE(Eventually(
-      [&] { return !observe::IsOptedIn(*cluster.namespaces.store().Get({.name = "default"})); }));
-  EXPECT_EQ(ReconcilePods("train").requeue_after, annotations::kRemovalGrace);
-}
-
-TEST_F(StandalonePodsTest, NumberOfWarmupsIsLimited) {
-  OwnedByTheNamespace(static_cast<int>(kStandaloneMany));
-  server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
-  server.Put(kube::kPods, StandalonePodObject("other-0", "other"));
-  StartCache();
-  ReconcilePods("train");
-  ASSERT_NE(FoundFor("train"), nullptr);
-  RemovePod("train-0");
-  EXPECT_EQ(ReconcilePods("train").requeue_after, annotations::kRemovalGrace);
-  OwnedByTheNamespace(static_cast<int>(kStandaloneMax));
-  ASSERT_TRUE(Eventually([&] { return cluster.warmups.store().size() == kStandaloneMax + 1; }));
-  ReconcilePods("other");
-  EXPECT_EQ(FoundFor("other"), nullptr);
-  EXPECT_EQ(events.Count("InjectionSkipped"), 1);
-}
-
-TEST_F(StandalonePodsTest, UserCreatedWarmupPreventsSecondOne) {
-  Json foreign = op::testing::WarmupObject("mine");
-  foreign["spec"] = {{"selector", {{"matchLabels", {{"volcano.sh/job-name", "run-1"}}}}}};
-  server.Put(kube::kCacheWarmups, foreign);
-  Json pod = StandalonePodObject("train-0", "train");
-  pod["metadata"]["labels"]["volcano.sh/job-name"] = "run-1";
+TEST_F(AnnotationRequestsTest, NamespaceLabelCreatesNothingForPodsOfUnknownOwners) {
+  server.Put(kube::kNamespaces, OptedInNamespaceObject("default"));
+  Json pod = op::testing::PodObject("run-1");
+  pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1";
+  server.Put(kube::kPods, pod);
+  pod["metadata"]["name"] = "run-2";
+  pod["metadata"]["ownerReferences"] =
+      op::testing::OwnedBy("batch.volcano.sh/v1alpha1", "Job", "run");
   server.Put(kube::kPods, pod);
   StartCache();
-  ReconcilePods("train");
-  EXPECT_EQ(server.All(kube::kCacheWarmups).size(), 1U);
-  EXPECT_TRUE(events.All().empty());
-}
-
-TEST_F(StandalonePodsTest, UnlabelledPodsAreReportedOnce) {
-  Json pod = StandalonePodObject("bare", "any");
-  pod["metadata"]["labels"].clear();
-  server.Put(kube::kPods, pod);
-  StartCache();
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(requests_.Reconcile("Namespace/default/-", {}).ok());
+  for (const char* key : {"Namespace/default/default", "Pod/default/run-1", "Job/default/run"}) {
+    Reconcile(key);
   }
   EXPECT_TRUE(server.All(kube::kCacheWarmups).empty());
-  ASSERT_EQ(events.Count("InjectionSkipped"), 1);
-  EXPECT_EQ(kube::NameOf(*events.All()[0].regarding).name, "bare");
+  EXPECT_TRUE(events.All().empty());
 }
 
 }  // namespace

@@ -16,16 +16,15 @@ using op::testing::NodeObject;
 
 class NodesTest : public op::testing::ClusterCacheFixture {
  protected:
-  NodesTest() : nodes_(cluster, Dependencies(false)) {}
+  NodesTest() : nodes_(cluster, Dependencies()) {}
 
-  Nodes::Dependencies Dependencies(bool writes_condition) {
+  Nodes::Dependencies Dependencies() {
     return {.client = server,
             .clock = clock,
             .metrics = metrics,
             .log = log,
             .settings = {},
-            .agent_namespace = "cachewarm-system",
-            .writes_condition = writes_condition};
+            .agent_namespace = "cachewarm-system"};
   }
 
   static codec::Json WindowsNode() {
@@ -220,14 +219,6 @@ class FreshNodeTest : public NodesTest {
     return keys;
   }
   kube::Object Node() { return server.Find(kube::kNodes, {.name = "a"}); }
-  codec::Json Condition() {
-    for (const codec::Json& each : (*Node())["status"]["conditions"]) {
-      if (each["type"] == "cachewarm.io/Warm") {
-        return each;
-      }
-    }
-    return nullptr;
-  }
 
   const std::vector<std::string> others_ = {"team", "other"};
 };
@@ -240,7 +231,6 @@ TEST_F(FreshNodeTest, WarmNodeLosesOnlyItsTaint) {
   EXPECT_EQ((*Node())["metadata"]["labels"]["kept"], "yes");
   EXPECT_EQ(Metric("cachewarm_startup_taints_removed_total{reason=\"Warm\"}"), 1);
   EXPECT_TRUE(log.Has("startup taint removed"));
-  EXPECT_EQ(Condition(), nullptr) << "the setting is off";
 }
 
 TEST_F(FreshNodeTest, WarmingNodeLosesTaintAtDeadline) {
@@ -263,7 +253,7 @@ TEST_F(FreshNodeTest, NewOperatorRemovesTaintAtSameDeadlineWithoutAgent) {
   StartCache();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   clock.Advance(std::chrono::seconds(61));
-  Nodes restarted(cluster, Dependencies(false));
+  Nodes restarted(cluster, Dependencies());
   ASSERT_TRUE(restarted.Reconcile("a", {}).ok());
   EXPECT_EQ(Taints(), others_);
 }
@@ -281,51 +271,18 @@ TEST_F(FreshNodeTest, ChangedTaintsAreRetried) {
   EXPECT_EQ(Taints().size(), 4U);
 }
 
-TEST_F(FreshNodeTest, NonLinuxNodeLosesTaintAtDeadlineWithoutCondition) {
+TEST_F(FreshNodeTest, NonLinuxNodeLosesTaintAtDeadline) {
   codec::Json windows = WindowsNode();
   windows["metadata"]["creationTimestamp"] = FormatTime(clock.Now());
   windows["spec"]["taints"] = {{{"key", "cachewarm.io/warming"}, {"effect", "NoSchedule"}}};
   server.Put(kube::kNodes, windows);
   StartCache();
-  Nodes writing(cluster, Dependencies(true));
-  ASSERT_TRUE(writing.Reconcile("w", {}).ok());
+  ASSERT_TRUE(nodes_.Reconcile("w", {}).ok());
   clock.Advance(std::chrono::seconds(60));
-  ASSERT_TRUE(writing.Reconcile("w", {}).ok());
+  ASSERT_TRUE(nodes_.Reconcile("w", {}).ok());
   const kube::Object node = server.Find(kube::kNodes, {.name = "w"});
   EXPECT_TRUE(kube::At(*node, {"spec", "taints"})->empty());
-  EXPECT_EQ((*node)["status"]["conditions"].size(), 1U) << "agents run only on Linux";
   EXPECT_EQ(CacheOf("w"), nullptr);
-}
-
-TEST_F(FreshNodeTest, ConditionIsWrittenOnChangeAndRemovedWithSetting) {
-  AgentReports(false);
-  StartCache();
-  Nodes writing(cluster, Dependencies(true));
-  ASSERT_TRUE(writing.Reconcile("a", {}).ok());
-  EXPECT_EQ(Condition()["status"], "False");
-  EXPECT_EQ(Condition()["reason"], "Warming");
-  const auto seen = [&](const std::string& status) {
-    return Eventually([&] {
-      const auto node = cluster.node_views.Get({.name = "a"});
-      return (node->warm.has_value() ? node->warm->status : "") == status;
-    });
-  };
-  ASSERT_TRUE(seen("False"));
-  const size_t before = Writes();
-  ASSERT_TRUE(writing.Reconcile("a", {}).ok());
-  EXPECT_EQ(Writes(), before) << "unchanged, so not written";
-  const std::string since = Condition()["lastTransitionTime"].get<std::string>();
-  clock.Advance(std::chrono::seconds(5));
-  AgentReports(true);
-  ASSERT_TRUE(Eventually(
-      [&] { return cluster.node_cache_views.Get("a")->status.warmups[0].prepared.size() == 1; }));
-  ASSERT_TRUE(writing.Reconcile("a", {}).ok());
-  EXPECT_EQ(Condition()["status"], "True");
-  EXPECT_NE(Condition()["lastTransitionTime"], since);
-  EXPECT_EQ((*Node())["status"]["conditions"][0]["type"], "Ready");
-  ASSERT_TRUE(seen("True"));
-  ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
-  EXPECT_EQ(Condition(), nullptr);
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
   std::string admission_missing;
   apply::JobRefusals job_refusals;
   apply::Executor executor;
-  admission::DryRuns dry_runs;
+  dry_run::DryRuns dry_runs;
   apply::BuildRequests build_requests;
   Warmups warmups;
 };

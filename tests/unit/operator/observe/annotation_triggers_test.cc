@@ -6,7 +6,6 @@
 #include <set>
 
 #include "lib/codec/json_value.h"
-#include "operator/workloads/standalone_pods.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
 
@@ -20,7 +19,6 @@ using op::testing::NamespaceObject;
 using op::testing::OptedInNamespaceObject;
 using op::testing::OwnedBy;
 using op::testing::PodObject;
-using op::testing::StandalonePodObject;
 using op::testing::WarmupObject;
 using Keys = std::set<std::string>;
 
@@ -53,13 +51,8 @@ class AnnotationTriggersTest : public op::testing::ClusterCacheFixture {
     ASSERT_EQ(Drain(), (Keys{"Deployment/default/llama", "Rollout/default/canary"}));
   }
 
-  static std::string StandaloneKey(const std::string& app) {
-    return "Namespace/default/" +
-           workloads::StandalonePodsOf(StandalonePodObject("any", app))->warmup;
-  }
-
   // Returns the keys up to and including `last`. Keys queued together have the order of
-  // api::kWorkloadKinds, then standalone pods.
+  // api::kWorkloadKinds.
   Keys Until(const std::string& last) {
     Keys keys;
     EXPECT_TRUE(Eventually([&] {
@@ -108,37 +101,11 @@ TEST_F(AnnotationTriggersTest, ChangedOrDeletedWarmupQueuesItsOwner) {
 
 TEST_F(AnnotationTriggersTest, NewLeaderQueuesEverything) {
   server.Put(kube::kNamespaces, OptedInNamespaceObject("default"));
-  server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
+  server.Put(kube::kPods, PodObject("train-0"));
   StartCache();
   Drain();
   triggers.AddEverything();
-  EXPECT_EQ(Drain(),
-            (Keys{"Deployment/default/llama", "Rollout/default/canary", StandaloneKey("train")}));
-}
-
-TEST_F(AnnotationTriggersTest, StandalonePodsAreQueuedInOptedInNamespaces) {
-  server.Put(kube::kPods, StandalonePodObject("early-0", "early"));
-  Settle();
-  server.Put(kube::kNamespaces, OptedInNamespaceObject("default"));
-  EXPECT_TRUE(Until(StandaloneKey("early")).contains("Rollout/default/canary"));
-  server.Put(kube::kPods, StandalonePodObject("train-0", "train"));
-  EXPECT_EQ(Until(StandaloneKey("train")), Keys{StandaloneKey("train")});
-  server.Edit(kube::kPods, {.ns = "default", .name = "train-0"},
-              [](Json& pod) { pod["spec"]["nodeName"] = "node-a"; });
-  server.Put(kube::kPods, PodObject("plain-0"));
-  server.Remove(kube::kPods, {.ns = "default", .name = "early-0"});
-  EXPECT_EQ(Until(StandaloneKey("early")), Keys{StandaloneKey("early")});
-}
-
-TEST_F(AnnotationTriggersTest, ChangedWarmupQueuesItsStandalonePods) {
-  Settle();
-  Json warmup = WarmupObject("train-1");
-  warmup["metadata"]["ownerReferences"] = OwnedBy("v1", "Namespace", "default");
-  server.Put(kube::kCacheWarmups, warmup);
-  EXPECT_EQ(Until("Namespace/default/train-1"), Keys{"Namespace/default/train-1"});
-  server.Edit(kube::kCacheWarmups, {.ns = "default", .name = "train-1"},
-              [](Json& each) { each["spec"]["paused"] = true; });
-  EXPECT_EQ(Until("Namespace/default/train-1"), Keys{"Namespace/default/train-1"});
+  EXPECT_EQ(Drain(), (Keys{"Deployment/default/llama", "Rollout/default/canary"}));
 }
 
 TEST(WorkloadKey, ParsesItsTextAndRejectsOthers) {

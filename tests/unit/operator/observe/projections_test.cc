@@ -168,19 +168,15 @@ TEST(ProjectNode, KeepsBootIdPrefix) {
   EXPECT_EQ(api::DecodeNode(node)->boot_id, "1f2e3d4c");
 }
 
-TEST(ProjectNode, KeepsReadyTimeAndCachewarmCondition) {
+TEST(ProjectNode, KeepsReadyTime) {
   Json node = op::testing::NodeObject("a", "u");
   node["status"]["conditions"] = FromYaml(R"(
 - {type: Ready, status: "True", reason: KubeletReady, lastTransitionTime: "2026-01-01T00:00:07Z"}
-- {type: cachewarm.io/Warm, status: "False", reason: Warming, message: waits,
-   lastHeartbeatTime: "2026-01-01T00:00:09Z", lastTransitionTime: "2026-01-01T00:00:08Z"}
 - {type: DiskPressure, status: "False", lastTransitionTime: "2026-01-01T00:00:07Z"}
 )");
   ProjectNode(node);
   EXPECT_EQ(node["status"]["conditions"], FromYaml(R"(
 - {type: Ready, status: "True", lastTransitionTime: "2026-01-01T00:00:07Z"}
-- {type: cachewarm.io/Warm, status: "False", reason: Warming, message: waits,
-   lastTransitionTime: "2026-01-01T00:00:08Z"}
 - {type: DiskPressure, status: "False"}
 )"));
 }

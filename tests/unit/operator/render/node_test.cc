@@ -15,8 +15,6 @@ Json Parse(const std::string& text) {
   return codec::ParseJson(text).value();
 }
 
-const WallTime kNow = ParseTime("2026-01-01T00:01:00Z").value();
-
 TEST(StartupTaintPatch, RemovesTaintsFromLastToFirst) {
   api::Node node;
   node.meta.uid = "uid-a";
@@ -33,27 +31,6 @@ TEST(StartupTaintPatch, RemovesTaintsFromLastToFirst) {
     {"op": "test", "path": "/spec/taints/0/key", "value": "cachewarm.io/warming"},
     {"op": "test", "path": "/spec/taints/0/effect", "value": "NoSchedule"},
     {"op": "remove", "path": "/spec/taints/0"}])"));
-}
-
-TEST(NodeConditionApply, KeepsTransitionTimeOfUnchangedStatus) {
-  const Json node = Parse(R"({"metadata": {"name": "a", "uid": "uid-a", "labels": {"x": "y"}},
-    "status": {"conditions": [{"type": "Ready", "status": "True"},
-      {"type": "cachewarm.io/Warm", "status": "False", "reason": "Warming",
-       "lastTransitionTime": "2026-01-01T00:00:07Z"}]}})");
-  const api::NodeCondition other{.status = "False", .reason = "BundleFailed", .message = "why"};
-  EXPECT_EQ(NodeConditionApply(node, other, kNow), Parse(R"({"apiVersion": "v1", "kind": "Node",
-    "metadata": {"name": "a", "uid": "uid-a"},
-    "status": {"conditions": [{"type": "cachewarm.io/Warm", "status": "False",
-      "reason": "BundleFailed", "message": "why",
-      "lastTransitionTime": "2026-01-01T00:00:07Z"}]}})"));
-  const api::NodeCondition warm{.status = "True", .reason = "Warm"};
-  EXPECT_EQ(NodeConditionApply(node, warm, kNow)["status"]["conditions"][0]["lastTransitionTime"],
-            "2026-01-01T00:01:00Z");
-}
-
-TEST(NodeConditionApply, EmptyStatusRemovesTheCondition) {
-  const Json node = Parse(R"({"metadata": {"name": "a", "uid": "uid-a"}})");
-  EXPECT_FALSE(NodeConditionApply(node, std::nullopt, kNow).contains("status"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "operator/render/fields.h"
 #include "operator/render/injection.h"
 #include "operator/render/job.h"
+#include "operator/render/overrides.h"
 
 namespace cachewarm::render {
 namespace {
@@ -171,6 +172,11 @@ TEST(Job, WrongTypesInTemplateDoNotCrash) {
   const std::vector<Json> wrong = OfWrongTypes(whole);
   ASSERT_GT(wrong.size(), 500U);
   const api::CacheWarmup warmup = Warmup();
+  const api::Overrides overrides{.command = {"x"},
+                                 .env = {{"A", "b"}},
+                                 .tolerations = {{.key = "k"}},
+                                 .node_selector = {{"l", "v"}},
+                                 .resources = {{.container = "proxy", .limits = {{"a/b", "0"}}}}};
   for (const Json& each : wrong) {
     EXPECT_NO_THROW(JobFor(each)) << each;
     EXPECT_NO_THROW(CopyRefusal(each)) << each;
@@ -179,8 +185,7 @@ TEST(Job, WrongTypesInTemplateDoNotCrash) {
     EXPECT_NO_THROW(TemplateOf(each, "uid")) << each;
     EXPECT_NO_THROW(MakeDryRunPods({.warmup = warmup, .pod_template = each, .mount = MountOf()}))
         << each;
-    EXPECT_NO_THROW(WithOverrides(Template(), &each, "server").status().IgnoreError()) << each;
-    EXPECT_NO_THROW(WithOverrides(each, &whole, "server").status().IgnoreError()) << each;
+    EXPECT_NO_THROW(ApplyOverrides(each, overrides, "server").status().IgnoreError()) << each;
   }
 }
 
@@ -319,41 +324,6 @@ TEST(Job, TerminationMessageFallsBackToLogs) {
   Named(pod_template["spec"]["containers"], "server")->emplace("terminationMessagePolicy", "File");
   EXPECT_EQ(policy(), "FallbackToLogsOnError")
       << "the API server writes its default into templates";
-}
-
-TEST(Overrides, ChangeOnlyTheCopy) {
-  const Json pod_template = Template();
-  EXPECT_EQ(*WithOverrides(pod_template, nullptr, "server"), pod_template);
-  const Json patch =
-      Parse(R"({"metadata":{"labels":{"copy":"yes"}},"spec":{"containers":[{"name":"server",)"
-            R"("command":["warm"]}],"nodeSelector":{"pool":"spare"}}})");
-  const auto merged = WithOverrides(pod_template, &patch, "server");
-  ASSERT_TRUE(merged.ok()) << merged.status();
-  EXPECT_EQ((*merged)["metadata"]["labels"]["copy"], "yes");
-  EXPECT_EQ((*merged)["spec"]["nodeSelector"]["pool"], "spare");
-  EXPECT_EQ((*Named((*merged)["spec"]["containers"], "server"))["command"][0], "warm");
-}
-
-TEST(Overrides, ChangedKeyAndForeignFieldsAreRejected) {
-  const std::pair<const char*, const char*> cases[] = {
-      {R"({"spec":{"containers":[{"name":"server","image":"other"}]}})", "image"},
-      {R"({"spec":{"containers":[{"name":"server","$patch":"delete"}]}})", "must not be removed"},
-      {R"({"spec":{"containers":[{"$patch":"replace"},{"name":"x"}]}})", "must not be removed"},
-      {R"({"spec":null})", "must not be removed"},
-      {R"({"spec":{"securityContext":{"runAsUser":4711}}})", "runAsUser"},
-      {R"({"spec":{"containers":[{"name":"server","securityContext":{"runAsUser":4711}}]}})",
-       "runAsUser"},
-      {R"({"status":{}})", "status"},
-      {R"({"metadata":{"name":"x"}})", "metadata.name"},
-      {R"({"metadata":{"ownerReferences":[]}})", "metadata.ownerReferences"},
-      {R"({"spec":{"containers":[{"image":"x"}]}})", "spec.containers[0]"}};
-  for (const auto& [text, named] : cases) {
-    const Json patch = Parse(text);
-    const auto merged = WithOverrides(Template(), &patch, "server");
-    EXPECT_TRUE(absl::IsInvalidArgument(merged.status())) << text;
-    EXPECT_TRUE(Message(merged.status()).starts_with("compile.overrides")) << merged.status();
-    EXPECT_NE(Message(merged.status()).find(named), std::string::npos) << merged.status();
-  }
 }
 
 // ---- dry run and learnt templates ---------------------------------------------------------------

@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "tests/fakes/snapshot_builder.h"
 #include "tests/unit/operator/plan/building/jobs_fixture.h"
@@ -54,12 +53,6 @@ const RefusedCase kRefused[] = {
        b.pod_template()["metadata"]["annotations"] = {{"scheduling.k8s.io/group-name", "train"}};
      },
      "scheduling.k8s.io/group-name=train"},
-    {"gang_by_override",
-     [](SnapshotBuilder& b) {
-       b.warmup().spec.compile.overrides = std::make_shared<const codec::Json>(
-           codec::Json{{"metadata", {{"labels", {{"pod-group-name", "train"}}}}}});
-     },
-     "pod-group-name=train"},
     {"unknown_gang",
      [](SnapshotBuilder& b) {
        b.pod_template()["metadata"]["labels"]["example.com/gang"] = "train";
@@ -121,26 +114,27 @@ TEST(RefusedJobs, ClusterCapCountsJobsOfThisPlan) {
 }
 
 TEST(RefusedJobs, UnusableOverridesAreReported) {
-  const std::pair<const char*, const char*> cases[] = {
-      {R"({"spec":{"containers":[{"image":"x"}]}})", "compile.overrides: spec.containers[0]"},
-      {R"({"spec":{"hostNetwork":true}})", "hostNetwork"},
-      {R"({"spec":{"containers":[{"name":"server","resources":{"limits":{"nvidia.com/gpu":2}}}]}})",
-       "the number of devices of the container"}};
-  for (const auto& [patch, message] : cases) {
-    SnapshotBuilder builder = ScaledDown();
-    builder.warmup().spec.compile.overrides = Patch(patch);
-    const Plan plan = builder.Decide();
-    EXPECT_TRUE(plan.jobs_to_create.empty()) << message;
-    const api::Condition* warm = fakes::Condition(plan, "Warm");
-    ASSERT_NE(warm, nullptr);
-    EXPECT_NE(warm->message.find(message), std::string::npos) << warm->message;
-  }
+  SnapshotBuilder builder = ScaledDown();
+  builder.warmup().spec.compile.overrides = {
+      .resources = {{.container = "server", .limits = {{"nvidia.com/gpu", "2"}}}}};
+  const Plan plan = builder.Decide();
+  EXPECT_TRUE(plan.jobs_to_create.empty());
+  const api::Condition* warm = fakes::Condition(plan, "Warm");
+  ASSERT_NE(warm, nullptr);
+  EXPECT_NE(warm->message.find("compile.overrides.resources: container \"server\""),
+            std::string::npos)
+      << warm->message;
 }
 
 TEST(RefusedJobs, NodeNeedsCapacityForOverriddenPod) {
   SnapshotBuilder builder = ScaledDown();
-  builder.warmup().spec.compile.overrides = Patch(
-      R"({"spec":{"containers":[{"name":"driver","resources":{"limits":{"nvidia.com/gpu":1}}}]}})");
+  builder.view("n1").free["cpu"] = 4000;
+  builder.pod_template()["spec"]["containers"].push_back(
+      {{"name", "driver"}, {"resources", {{"requests", {{"cpu", "1m"}}}}}});
+  builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
+  EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
+  builder.warmup().spec.compile.overrides = {
+      .resources = {{.container = "driver", .requests = {{"cpu", "5"}}}}};
   EXPECT_TRUE(builder.Decide().jobs_to_create.empty());
 }
 

@@ -132,21 +132,6 @@ TEST(BuilderJobs, ReadyContainersCountWithoutReadinessGate) {
   EXPECT_EQ(fakes::EntriesOf(plan, "n1")->spec.captures[0].ready_time, At(120));
 }
 
-TEST(BuilderJobs, ProbeFromOverridesDecidesReadiness) {
-  SnapshotBuilder builder;
-  builder.Node({.name = "n1"});
-  builder.in().workload.replicas = 0;
-  codec::Json without = *builder.in().workload.pod_template;
-  without["spec"]["containers"][0].erase("readinessProbe");
-  builder.in().workload.pod_template = std::make_shared<const codec::Json>(without);
-  builder.Accepted();
-  const std::string job = Apply(builder, builder.Decide());
-  builder.Pod(
-      {.name = "b", .node = "n1", .created = 101, .started = 103, .ready = 104, .job = job});
-  builder.Now(105);
-  EXPECT_EQ(fakes::EntriesOf(builder.Decide(), "n1")->spec.captures[0].ready_time, At(104));
-}
-
 TEST(BuilderJobs, RunToCompletionCopyMayExitBeforeCapture) {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
@@ -300,10 +285,10 @@ TEST(BuilderJobs, NewTemplateIsBuiltAtOnceAfterFailures) {
 
 TEST(BuilderJobs, JobHasOverridesThenVolumeAndPriority) {
   SnapshotBuilder builder = ScaledDown();
-  builder.warmup().spec.compile.overrides =
-      Patch(R"({"spec":{"priorityClassName":"mine","restartPolicy":"Always",)"
-            R"("volumes":[{"name":"cachewarm","$patch":"delete"}],)"
-            R"("containers":[{"name":"server","command":["warm"]}]}})");
+  builder.pod_template()["spec"]["priorityClassName"] = "mine";
+  builder.pod_template()["spec"]["restartPolicy"] = "Always";
+  builder.DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
+  builder.warmup().spec.compile.overrides = {.command = {"warm"}};
   const Plan plan = builder.Decide();
   ASSERT_EQ(plan.jobs_to_create.size(), 1U);
   const codec::Json pod = (*plan.jobs_to_create[0].object)["spec"]["template"]["spec"];
@@ -334,13 +319,15 @@ TEST(BuilderJobs, RejectedJobFailsBuildWithServerMessage) {
 TEST(BuilderJobs, ChangedOverridesOrRequestsAreTriedAtOnce) {
   SnapshotBuilder builder = ScaledDown();
   builder.warmup().spec.compile.backoff_limit = 0;
-  builder.warmup().spec.compile.overrides =
-      Patch(R"({"spec":{"terminationGracePeriodSeconds":1}})");
+  builder.warmup().spec.compile.overrides = {.args = {"--warm"}};
   builder.status() = builder.Decide().status;
   builder.status().builders.at(0).state = api::BuilderState::kFailed;
   builder.status().builders.at(0).finished_time = At(101);
   builder.Now(102);
   EXPECT_TRUE(builder.Decide().jobs_to_create.empty()) << "nothing has changed";
+  builder.warmup().spec.compile.overrides->args = {"--all"};
+  EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
+  builder.warmup().spec.compile.overrides->args = {"--warm"};
   builder.warmup().spec.compile.requests = {{.path = "/", .port = 1}};
   EXPECT_EQ(builder.Decide().jobs_to_create.size(), 1U);
 }

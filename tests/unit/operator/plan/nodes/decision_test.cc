@@ -20,9 +20,7 @@ struct Fresh {
   bool agent = true;
   bool facts = true;
   int reported_at = 0;
-  std::vector<NodeReadiness> readiness = {{.state = ReadinessState::kNone}};
-  bool reports_condition = false;
-  std::optional<api::NodeCondition> condition = std::nullopt;
+  std::vector<ReadinessState> readiness = {ReadinessState::kNone};
 };
 
 NodeDecision Evaluate(const Fresh& fresh) {
@@ -31,7 +29,6 @@ NodeDecision Evaluate(const Fresh& fresh) {
   node->meta.created = At(10);
   node->ready = fresh.ready;
   node->ready_since = fresh.ready ? At(fresh.ready_since) : WallTime{};
-  node->warm = fresh.condition;
   node->taints = {{.key = "team", .effect = "NoSchedule"}};
   if (!fresh.taint.empty()) {
     node->taints.push_back({.key = fresh.taint, .effect = "NoSchedule"});
@@ -41,14 +38,13 @@ NodeDecision Evaluate(const Fresh& fresh) {
   cache->status.heartbeat = fresh.reported_at == 0 ? WallTime{} : At(fresh.reported_at);
   return EvaluateNode({.now = At(fresh.now),
                        .view = {.node = node, .cache = cache, .agent_ready = fresh.agent},
-                       .readiness = fresh.readiness,
-                       .reports_condition = fresh.reports_condition});
+                       .readiness = fresh.readiness});
 }
 
-const NodeReadiness kWarm{.state = ReadinessState::kWarm};
-const NodeReadiness kNone{.state = ReadinessState::kNone};
-const NodeReadiness kWarming{.state = ReadinessState::kWarming, .message = "pending"};
-const NodeReadiness kFailed{.state = ReadinessState::kFailed, .message = "failed"};
+constexpr ReadinessState kWarm = ReadinessState::kWarm;
+constexpr ReadinessState kNone = ReadinessState::kNone;
+constexpr ReadinessState kWarming = ReadinessState::kWarming;
+constexpr ReadinessState kFailed = ReadinessState::kFailed;
 
 TEST(StartupTaint, IsRemovedForListedReasonsOnly) {
   struct Case {
@@ -97,54 +93,6 @@ TEST(StartupTaint, NodeClockIsNotTrusted) {
   EXPECT_EQ(Evaluate({.now = 69, .ready_since = -5000, .readiness = {kWarming}}).remove_taints_for,
             "")
       << "an hour behind";
-}
-
-TEST(NodeCondition, NamesWhatTheNodeLacks) {
-  struct Case {
-    const char* what;
-    Fresh fresh;
-    api::NodeCondition condition;
-  };
-  const Case cases[] = {
-      {"warm",
-       {.taint = "", .readiness = {kWarm}},
-       {"True", "Warm", "directories and bundles of all matching CacheWarmups are ready"}},
-      {"warming", {.taint = "", .readiness = {kWarm, kWarming}}, {"False", "Warming", "pending"}},
-      {"failed", {.taint = "", .readiness = {kFailed}}, {"False", "BundleFailed", "failed"}},
-      {"no agent",
-       {.taint = "", .agent = false, .readiness = {kWarming}},
-       {"Unknown", "AgentNotReady", "no cachewarm agent is ready on this node"}},
-      {"a tainted node that nothing fits",
-       {.readiness = {kNone}},
-       {"True", "NoMatchingWarmup", "no pod of any CacheWarmup can run on this node"}},
-      {"one that has the condition already",
-       {.taint = "", .readiness = {kNone}, .condition = api::NodeCondition{"True", "Warm", ""}},
-       {"True", "NoMatchingWarmup", "no pod of any CacheWarmup can run on this node"}},
-      {"without any warmup",
-       {.readiness = {}},
-       {"True", "NoMatchingWarmup", "there are no CacheWarmups"}},
-  };
-  for (const Case& each : cases) {
-    Fresh fresh = each.fresh;
-    fresh.reports_condition = true;
-    const NodeDecision verdict = Evaluate(fresh);
-    ASSERT_TRUE(verdict.condition.has_value()) << each.what;
-    EXPECT_EQ(*verdict.condition, each.condition) << each.what << ": " << verdict.condition->reason;
-  }
-}
-
-TEST(NodeCondition, UnrelatedNodesHaveNone) {
-  EXPECT_EQ(Evaluate({.taint = "", .readiness = {kNone}, .reports_condition = true}).condition,
-            std::nullopt);
-  EXPECT_EQ(Evaluate({.taint = "", .agent = false, .readiness = {kNone}, .reports_condition = true})
-                .condition,
-            std::nullopt);
-}
-
-TEST(NodeCondition, IsRemovedWhenSettingIsOff) {
-  EXPECT_EQ(Evaluate({.readiness = {kWarm}, .condition = api::NodeCondition{"True", "Warm", ""}})
-                .condition,
-            std::nullopt);
 }
 
 }  // namespace

@@ -151,6 +151,24 @@ TEST(Shape, CordonIsTransient) {
   EXPECT_TRUE(Tolerates({}, node, Taints::kPersistent));
 }
 
+// A template's requests must be those that the decoded pod has (NodeUsage).
+TEST(Shape, RequestsOfTemplateAreThoseOfItsPod) {
+  const codec::Json spec = Parse(R"({
+    "initContainers":[
+      {"restartPolicy":"Always","resources":{"requests":{"cpu":"2"}}},
+      {"resources":{"requests":{"cpu":"3"}}}],
+    "containers":[{"resources":{"requests":{"cpu":"1","memory":"1Gi"}}}],
+    "resources":{"requests":{"memory":"4Gi"}}})");
+  const auto pod = api::DecodePod(std::make_shared<const codec::Json>(
+      codec::Json{{"metadata", {{"name", "p"}, {"uid", "u"}}}, {"spec", spec}}));
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  Resources of_template = RequestsOf(spec);
+  EXPECT_EQ(of_template.at("cpu"), 5000) << "the sidecar runs beside the init container";
+  EXPECT_EQ(of_template.at("memory"), int64_t{4} << 30);
+  of_template.erase("pods");
+  EXPECT_EQ(of_template, pod->requests);
+}
+
 TEST(Shape, RequestsAreSummedLikeTheScheduler) {
   const Resources requests = RequestsOf(Parse(R"({
     "containers":[
@@ -169,8 +187,9 @@ TEST(Shape, RequestsAreSummedLikeTheScheduler) {
 TEST(Shape, UnreadableQuantitiesCountAsZero) {
   const Resources requests = RequestsOf(
       Parse(R"({"containers":[{"resources":{"requests":{"cpu":"lots","memory":[]}}},"x",null]})"));
-  EXPECT_EQ(requests.at("cpu"), 0);
-  EXPECT_EQ(requests.at("memory"), 0);
+  EXPECT_EQ(requests, (Resources{{"pods", 1}}));
+  EXPECT_EQ(RequestsOf("x"), (Resources{{"pods", 1}}));
+  EXPECT_EQ(AcceleratorsOf("x"), 0);
 }
 
 TEST(Shape, UnlistedDevicesAreAbsent) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/admission/dry_runs.h"
+#include "operator/dry_run/dry_runs.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "tests/fakes/fake_clock.h"
 #include "tests/unit/operator/objects.h"
 
-namespace cachewarm::admission {
+namespace cachewarm::dry_run {
 namespace {
 
 using plan::DryRunResult;
@@ -141,4 +141,4 @@ TEST_F(DryRunsTest, SendsOnlyDryRuns) {
 }
 
 }  // namespace
-}  // namespace cachewarm::admission
+}  // namespace cachewarm::dry_run

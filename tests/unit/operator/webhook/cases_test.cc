@@ -10,7 +10,7 @@
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
 #include "lib/codec/yaml.h"
-#include "operator/admission/webhook/pod_injection.h"
+#include "operator/webhook/pod_injection.h"
 #include "tests/fakes/source_dir.h"
 
 namespace cachewarm::webhook {

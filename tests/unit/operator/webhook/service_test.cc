@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/admission/webhook/service.h"
+#include "operator/webhook/service.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include "lib/codec/json_value.h"
 #include "lib/http/client.h"
 #include "lib/pki/certificates.h"
-#include "operator/admission/webhook/review.h"
+#include "operator/webhook/review.h"
 #include "tests/fakes/memory_log.h"
 #include "tests/fakes/tunnel_proxy.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/admission/webhook/certificate_bundle.h"
+#include "operator/webhook/certificate_bundle.h"
 
 #include "gtest/gtest.h"
 #include "lib/pki/certificates.h"

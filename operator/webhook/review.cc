@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/admission/webhook/review.h"
+#include "operator/webhook/review.h"
 
 #include <utility>
 

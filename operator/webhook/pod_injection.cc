@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/admission/webhook/pod_injection.h"
+#include "operator/webhook/pod_injection.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/admission/webhook/registration.h"
+#include "operator/webhook/registration.h"
 
 #include <algorithm>
 #include <utility>

@@ -14,9 +14,9 @@
 #include "lib/base/log.h"
 #include "lib/http/server.h"
 #include "lib/kube/client/client.h"
-#include "operator/admission/webhook/handler.h"
-#include "operator/admission/webhook/registration.h"
 #include "operator/metrics.h"
+#include "operator/webhook/handler.h"
+#include "operator/webhook/registration.h"
 
 namespace cachewarm::webhook {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/admission/webhook/handler.h"
+#include "operator/webhook/handler.h"
 
 #include <utility>
 
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
-#include "operator/admission/webhook/review.h"
+#include "operator/webhook/review.h"
 
 namespace cachewarm::webhook {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/http/server.h"
-#include "operator/admission/webhook/pod_injection.h"
 #include "operator/metrics.h"
+#include "operator/webhook/pod_injection.h"
 
 namespace cachewarm::webhook {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/admission/webhook/service.h"
+#include "operator/webhook/service.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
-#include "operator/admission/webhook/review.h"
+#include "operator/webhook/review.h"
 
 namespace cachewarm::webhook {
 namespace {

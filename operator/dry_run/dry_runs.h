@@ -12,7 +12,7 @@
 #include "lib/kube/client/client.h"
 #include "operator/plan/plan.h"
 
-namespace cachewarm::admission {
+namespace cachewarm::dry_run {
 
 // Classifies the answer to a dry-run create. Only a rejection of the pod's content is kRefused.
 // Quota, rate limits, webhooks that fail or do not support dry run, missing permissions of the
@@ -55,4 +55,4 @@ class DryRuns {
   std::map<std::string, Entry> entries_;
 };
 
-}  // namespace cachewarm::admission
+}  // namespace cachewarm::dry_run

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/admission/dry_runs.h"
+#include "operator/dry_run/dry_runs.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/error.h"
 
-namespace cachewarm::admission {
+namespace cachewarm::dry_run {
 namespace {
 
 // Substrings of error messages that are caused by the cluster's state or the operator's
@@ -84,4 +84,4 @@ void DryRuns::Forget(const std::string& warmup_uid) {
   entries_.erase(warmup_uid);
 }
 
-}  // namespace cachewarm::admission
+}  // namespace cachewarm::dry_run

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "lib/codec/json_fwd.h"
 #include "lib/kube/client/client.h"
-#include "operator/admission/webhook/certificate_bundle.h"
+#include "operator/webhook/certificate_bundle.h"
 
 // Reads the cluster's admission configuration. Reads and writes the Secret that contains the
 // webhook's certificates. Every call blocks.
