@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/api/kubernetes.h"
 
-#include "lib/api/json/checks.h"
 #include "lib/api/json/parts.h"
 #include "lib/api/names.h"
 #include "lib/base/status.h"
@@ -29,7 +28,7 @@ void ReadConditions(Reader& status, Node& out) {
     condition.Read("type", type).Read("status", value);
     if (type == "Ready" && value == "True") {
       out.ready = true;
-      ReadTime(condition, "lastTransitionTime", out.ready_since);
+      condition.Read("lastTransitionTime", out.ready_since);
     }
     if (type == kNodeCondition) {
       NodeCondition& warm = out.warm.emplace();
@@ -67,7 +66,7 @@ void ReadMeta(Reader& object, ObjectMeta& out) {
         .Read("generation", out.generation);
     ReadLabels(meta, "labels", out.labels);
     ReadLabels(meta, "annotations", out.annotations);
-    ReadTime(meta, "creationTimestamp", out.created);
+    meta.Read("creationTimestamp", out.created);
     out.deleting = meta.Has("deletionTimestamp");
   });
   object.Require("metadata");
