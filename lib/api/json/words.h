@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/api/cache_warmup.h"
 #include "lib/api/node_cache.h"
@@ -60,6 +61,15 @@ constexpr std::string_view TextOf(const std::array<Word<E>, N>& words, E value) 
     }
   }
   return "";
+}
+
+template <typename E, size_t N>
+std::vector<std::string_view> TextsOf(const std::array<Word<E>, N>& words) {
+  std::vector<std::string_view> texts;
+  for (const Word<E>& word : words) {
+    texts.push_back(word.text);
+  }
+  return texts;
 }
 
 // Reads the member `name` as one of the words. Leaves `out` unchanged if the member is absent.
