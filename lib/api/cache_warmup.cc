@@ -2,8 +2,7 @@
 #include "lib/api/cache_warmup.h"
 
 #include "lib/api/json/parts.h"
-#include "lib/api/json/words.h"
-#include "lib/codec/json_value.h"
+#include "lib/api/json/tables.h"
 
 namespace cachewarm::api {
 
@@ -13,8 +12,12 @@ absl::StatusOr<CacheWarmup> DecodeCacheWarmup(const codec::Json& object) {
   json::ReadMeta(reader, meta);
   CacheWarmup out;
   reader.Require("spec");
-  reader.Object("spec", [&](codec::Reader& spec) { json::ReadSpec(spec, out.spec); });
-  reader.Object("status", [&](codec::Reader& status) { json::ReadStatus(status, out.status); });
+  reader.Object("spec", [&](codec::Reader& spec) {
+    json::ReadObject(json::kWarmupSpecFields, spec, out.spec);
+  });
+  reader.Object("status", [&](codec::Reader& status) {
+    json::ReadObject(json::kWarmupStatusFields, status, out.status);
+  });
   if (!reader.status().ok()) {
     return reader.status();
   }
@@ -27,6 +30,13 @@ absl::StatusOr<CacheWarmup> DecodeCacheWarmup(const codec::Json& object) {
   out.annotations = meta.annotations.AsMap();
   out.deleting = meta.deleting;
   return out;
+}
+
+codec::Json EncodeSpec(const WarmupSpec& spec) {
+  return json::WriteObject(json::kWarmupSpecFields, spec);
+}
+codec::Json EncodeStatus(const WarmupStatus& status) {
+  return json::WriteObject(json::kWarmupStatusFields, status);
 }
 
 std::string_view Name(Builder value) {

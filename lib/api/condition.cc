@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-#include "lib/api/json/checks.h"
-#include "lib/api/json/limits.h"
-#include "lib/api/json/writer.h"
+#include "lib/api/json/tables.h"
 
 namespace cachewarm::api {
 
@@ -35,24 +33,11 @@ const Condition* FindCondition(const std::vector<Condition>& conditions, std::st
 }
 
 void Decode(codec::Reader& reader, Condition& out) {
-  reader.Require("type")
-      .Read("type", out.type, json::kNameBytes)
-      .Read("status", out.status, 16)
-      .Read("reason", out.reason, json::kReasonBytes)
-      .Read("message", out.message, size_t{4} * json::kMessageBytes)
-      .Read("observedGeneration", out.observed_generation, 0);
-  json::ReadTime(reader, "lastTransitionTime", out.last_transition_time);
+  json::ReadObject(json::kCondition, reader, out);
 }
 
 codec::Json Encode(const Condition& condition) {
-  return json::Writer()
-      .Always("type", condition.type)
-      .Always("status", condition.status)
-      .Always("reason", json::Cut(condition.reason, json::kReasonBytes))
-      .Always("message", json::Cut(condition.message, json::kMessageBytes))
-      .Put("observedGeneration", condition.observed_generation)
-      .Put("lastTransitionTime", condition.last_transition_time)
-      .Take();
+  return json::WriteObject(json::kCondition, condition);
 }
 
 }  // namespace cachewarm::api

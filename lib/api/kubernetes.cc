@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/api/kubernetes.h"
 
-#include "lib/api/json/checks.h"
 #include "lib/api/json/parts.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
@@ -28,7 +27,7 @@ void ReadConditions(Reader& status, Node& out) {
     condition.Read("type", type).Read("status", value);
     if (type == "Ready" && value == "True") {
       out.ready = true;
-      ReadTime(condition, "lastTransitionTime", out.ready_since);
+      condition.Read("lastTransitionTime", out.ready_since);
     }
   });
 }
@@ -61,7 +60,7 @@ void ReadMeta(Reader& object, ObjectMeta& out) {
         .Read("generation", out.generation);
     ReadLabels(meta, "labels", out.labels);
     ReadLabels(meta, "annotations", out.annotations);
-    ReadTime(meta, "creationTimestamp", out.created);
+    meta.Read("creationTimestamp", out.created);
     out.deleting = meta.Has("deletionTimestamp");
   });
   object.Require("metadata");

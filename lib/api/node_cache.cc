@@ -2,8 +2,7 @@
 #include "lib/api/node_cache.h"
 
 #include "lib/api/json/parts.h"
-#include "lib/api/json/words.h"
-#include "lib/codec/json_value.h"
+#include "lib/api/json/tables.h"
 
 namespace cachewarm::api {
 namespace {
@@ -32,14 +31,25 @@ absl::StatusOr<NodeCache> DecodeNodeCache(const codec::Json& object) {
   json::ReadMeta(reader, meta);
   NodeCache out;
   out.node_uid = NodeUid(reader);
-  reader.Object("spec", [&](codec::Reader& spec) { json::ReadSpec(spec, out.spec); });
-  reader.Object("status", [&](codec::Reader& status) { json::ReadStatus(status, out.status); });
+  reader.Object("spec", [&](codec::Reader& spec) {
+    json::ReadObject(json::kNodeCacheSpecFields, spec, out.spec);
+  });
+  reader.Object("status", [&](codec::Reader& status) {
+    json::ReadObject(json::kNodeCacheStatusFields, status, out.status);
+  });
   if (!reader.status().ok()) {
     return reader.status();
   }
   out.name = std::move(meta.name);
   out.uid = std::move(meta.uid);
   return out;
+}
+
+codec::Json EncodeSpec(const NodeCacheSpec& spec) {
+  return json::WriteObject(json::kNodeCacheSpecFields, spec);
+}
+codec::Json EncodeStatus(const NodeCacheStatus& status) {
+  return json::WriteObject(json::kNodeCacheStatusFields, status);
 }
 
 std::string_view Name(BundleState value) {

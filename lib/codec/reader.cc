@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::codec {
@@ -129,7 +130,45 @@ Reader& Reader::Read(std::string_view name, double& out) {
   return *this;
 }
 
-Reader& Reader::Read(std::string_view name, std::vector<std::string>& out, size_t items_max) {
+template <typename T>
+Reader& Reader::ReadParsed(std::string_view name, size_t bytes_max,
+                           absl::StatusOr<T> (*parse)(std::string_view text), T& out) {
+  std::string text;
+  Read(name, text, bytes_max);
+  if (text.empty()) {
+    return *this;
+  }
+  if (absl::StatusOr<T> value = parse(text); value.ok()) {
+    out = *std::move(value);
+  } else {
+    Fail(name, Message(value.status()));
+  }
+  return *this;
+}
+
+Reader& Reader::Read(std::string_view name, WallTime& out) {
+  return ReadParsed(name, 64, &ParseTime, out);
+}
+
+Reader& Reader::Read(std::string_view name, Digest& out) {
+  return ReadParsed(name, 128, &Digest::Parse, out);
+}
+
+bool Reader::CheckItem(std::string_view name, const Json& item, std::string_view kind,
+                       size_t bytes_max) {
+  if (!item.is_string()) {
+    Fail(name, fmt::format("expected a {} of strings", kind));
+    return false;
+  }
+  if (item.get_ref<const std::string&>().size() > bytes_max) {
+    Fail(name, fmt::format("has a string longer than {} bytes", bytes_max));
+    return false;
+  }
+  return true;
+}
+
+Reader& Reader::Read(std::string_view name, std::vector<std::string>& out, size_t items_max,
+                     size_t bytes_max) {
   const Json* member = Member(name);
   if (member == nullptr) {
     return *this;
@@ -140,8 +179,7 @@ Reader& Reader::Read(std::string_view name, std::vector<std::string>& out, size_
   }
   out.clear();
   for (const Json& item : *member) {
-    if (!item.is_string()) {
-      Fail(name, "expected a list of strings");
+    if (!CheckItem(name, item, "list", bytes_max)) {
       return *this;
     }
     out.push_back(item.get<std::string>());
@@ -150,7 +188,7 @@ Reader& Reader::Read(std::string_view name, std::vector<std::string>& out, size_
 }
 
 Reader& Reader::Read(std::string_view name, std::map<std::string, std::string>& out,
-                     size_t items_max) {
+                     size_t items_max, size_t bytes_max) {
   const Json* member = Member(name);
   if (member == nullptr) {
     return *this;
@@ -161,8 +199,7 @@ Reader& Reader::Read(std::string_view name, std::map<std::string, std::string>& 
   }
   out.clear();
   for (const auto& [key, value] : member->items()) {
-    if (!value.is_string()) {
-      Fail(name, "expected a map of strings");
+    if (!CheckItem(name, value, "map", bytes_max)) {
       return *this;
     }
     out.emplace(key, value.get<std::string>());

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
 #include "lib/codec/json_fwd.h"
 
 namespace cachewarm::codec {
@@ -29,9 +31,14 @@ class Reader {
                int64_t max = INT64_MAX);
   Reader& Read(std::string_view name, int& out, int min, int max);
   Reader& Read(std::string_view name, double& out);
-  Reader& Read(std::string_view name, std::vector<std::string>& out, size_t items_max = 4096);
+  // Read an RFC 3339 time, and a digest "sha256:...". An empty string counts as absent.
+  Reader& Read(std::string_view name, WallTime& out);
+  Reader& Read(std::string_view name, Digest& out);
+  // Read the items of a list, and the values of a map; each has at most `bytes_max` bytes.
+  Reader& Read(std::string_view name, std::vector<std::string>& out, size_t items_max = 4096,
+               size_t bytes_max = SIZE_MAX);
   Reader& Read(std::string_view name, std::map<std::string, std::string>& out,
-               size_t items_max = 4096);
+               size_t items_max = 4096, size_t bytes_max = SIZE_MAX);
 
   // Object() calls `each` with a reader of the member, which must be an object. List() calls `each`
   // with a reader of every item of the member, which must be a list of objects.
@@ -54,6 +61,12 @@ class Reader {
 
  private:
   void Adopt(const Reader& child);
+  // Reads a string of at most `bytes_max` bytes, which `parse` turns into the value.
+  template <typename T>
+  Reader& ReadParsed(std::string_view name, size_t bytes_max,
+                     absl::StatusOr<T> (*parse)(std::string_view text), T& out);
+  // Checks one string of a list or map, which `kind` names in the error.
+  bool CheckItem(std::string_view name, const Json& item, std::string_view kind, size_t bytes_max);
 
   const Json& object_;
   std::string path_;

@@ -52,8 +52,10 @@ void ReadRequest(Reader& reader, Review& out) {
   if (!subresource.empty()) {
     reader.Fail("subResource", "expected none");
   }
-  api::json::ReadChecked(reader, "namespace", out.ns,
-                         {.pattern = &api::json::IsDnsLabel, .words = "expected a namespace"});
+  reader.Require("namespace").Read("namespace", out.ns);
+  if (!api::json::IsDnsLabel(out.ns)) {
+    reader.Fail("namespace", "expected a namespace");
+  }
   CheckObject(reader);
 }
 

@@ -3,9 +3,6 @@
 
 #include <algorithm>
 
-#include "absl/status/statusor.h"
-#include "lib/base/status.h"
-
 namespace cachewarm::api::json {
 namespace {
 
@@ -79,40 +76,6 @@ bool IsEnvName(std::string_view text) {
 
 bool IsRelativePath(std::string_view text) {
   return text.size() <= 128 && EachPart(text, '/', IsPathSegment);
-}
-
-void ReadChecked(codec::Reader& reader, std::string_view name, std::string& out,
-                 const Expected& expected) {
-  reader.Require(name).Read(name, out);
-  if (reader.status().ok() && !expected.pattern(out)) {
-    reader.Fail(name, expected.words);
-  }
-}
-
-void ReadTime(codec::Reader& reader, std::string_view name, WallTime& out) {
-  std::string text;
-  reader.Read(name, text, 64);
-  if (text.empty()) {
-    return;
-  }
-  if (absl::StatusOr<WallTime> time = ParseTime(text); time.ok()) {
-    out = *time;
-  } else {
-    reader.Fail(name, Message(time.status()));
-  }
-}
-
-void ReadDigest(codec::Reader& reader, std::string_view name, Digest& out) {
-  std::string text;
-  reader.Read(name, text, 128);
-  if (text.empty()) {
-    return;
-  }
-  if (absl::StatusOr<Digest> digest = Digest::Parse(text); digest.ok()) {
-    out = *digest;
-  } else {
-    reader.Fail(name, Message(digest.status()));
-  }
 }
 
 }  // namespace cachewarm::api::json

@@ -3,70 +3,37 @@
 
 #include <cstddef>
 
-// The same limits as in crds/*.yaml; tests/unit/lib/api/schema_test.cc compares them.
+// Limits that other rooms or several tables use. tests/unit/lib/api/fields_test.cc compares the
+// tables with crds/*.yaml.
 namespace cachewarm::api::json {
 
 inline constexpr size_t kMessageBytes = 1024;
-inline constexpr size_t kReasonBytes = 128;
 inline constexpr size_t kNameBytes = 253;
 inline constexpr size_t kLabelBytes = 63;
 inline constexpr size_t kGroupBytes = 512;  // a pod group's name with its kind
 inline constexpr size_t kUidBytes = 64;
 inline constexpr size_t kGpuTypeBytes = 253;
-inline constexpr size_t kCpuClassBytes = 256;
-inline constexpr size_t kImageBytes = 1024;
-inline constexpr size_t kPathBytes = 1024;
 inline constexpr size_t kGlobBytes = 256;
-inline constexpr size_t kEnvValueBytes = 1024;
-inline constexpr size_t kSummaryBytes = 32;
-inline constexpr size_t kHashBytes = 64;
 
 inline constexpr size_t kConditionsMax = 16;
-inline constexpr size_t kSelectorLabelsMax = 32;
 inline constexpr size_t kCachesMax = 32;
 inline constexpr size_t kIncludesMax = 32;
-inline constexpr size_t kGpuTypesMax = 32;
-inline constexpr size_t kEnvMax = 128;
-inline constexpr size_t kWarmRevisionsMax = 16;
 inline constexpr size_t kKeysMax = 64;
-inline constexpr size_t kRecentStartsMax = 64;
-inline constexpr size_t kCountedMax = 256;
 
 inline constexpr size_t kOfferedDevicesMax = 16;
-inline constexpr size_t kNodeLabelsMax = 16;
 inline constexpr size_t kPublishedDevicesMax = 16;
 inline constexpr size_t kDeviceAttributeBytes = 64;
 inline constexpr size_t kNodeWarmupsMax = 64;
 inline constexpr size_t kRunAsMax = 8;
 inline constexpr size_t kNodeBundlesMax = 16;
-inline constexpr size_t kRenewedForMax = 16;
 inline constexpr size_t kCapturesMax = 16;
 inline constexpr size_t kStartsMax = 64;
 inline constexpr size_t kLeftBehindDirectoriesMax = 8;
 inline constexpr size_t kLeftBehindNameBytes = 128;
 
-inline constexpr size_t kRequestsMax = 16;
-inline constexpr size_t kRequestHeadersMax = 16;
-inline constexpr size_t kRequestPathBytes = 1024;
-inline constexpr size_t kRequestBodyBytes = 65'536;
-inline constexpr size_t kHeaderNameBytes = 128;
-inline constexpr size_t kHeaderValueBytes = 4096;
-inline constexpr int kRepeatMax = 100;
-inline constexpr int kRequestSecondsMax = 3'600;
-
-inline constexpr size_t kOverrideItemsMax = 64;  // command, args and env
-inline constexpr size_t kOverrideTextBytes = 4096;
-inline constexpr size_t kTolerationsMax = 16;
-inline constexpr size_t kTaintKeyBytes = 317;
-inline constexpr size_t kOverrideContainersMax = 16;
-inline constexpr size_t kResourceNamesMax = 16;
-inline constexpr size_t kQuantityBytes = 32;
-
 inline constexpr int kSecondsMax = 86'400;
 inline constexpr int kSettleSecondsMax = 600;
 inline constexpr int kHoldSecondsMax = 3'600;
-inline constexpr int kHangSecondsMin = 10;
-inline constexpr int kBackoffLimitMax = 10;
 inline constexpr int kDevicesMax = 1'024;
 inline constexpr int kCountMax = 1'000'000'000;
 

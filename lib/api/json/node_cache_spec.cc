@@ -1,200 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/api/json/checks.h"
-#include "lib/api/json/limits.h"
-#include "lib/api/json/parts.h"
-#include "lib/api/json/writer.h"
+#include "lib/api/json/tables.h"
 
-namespace cachewarm::api {
-namespace json {
+namespace cachewarm::api::json {
 namespace {
 
-using codec::Json;
-using codec::Reader;
+constexpr Limit kQualifiedName{.bytes = kNameBytes + 1 + kLabelBytes};  // "nvidia.com/gpu"
+constexpr Limit kDeviceAttribute{.bytes = kDeviceAttributeBytes};
 
-void ReadOffer(Reader& reader, NodeOffer& out) {
-  reader.List("devices", kOfferedDevicesMax, [&](Reader& item) {
-    OfferedDevices& devices = out.devices.emplace_back();
-    item.Require("resource")
-        .Read("resource", devices.resource, kNameBytes + kLabelBytes + 1)
-        .Read("count", devices.count, 0, kCountMax);
-  });
-  reader.List("labels", kNodeLabelsMax, [&](Reader& item) {
-    NodeLabel& label = out.labels.emplace_back();
-    item.Require("name")
-        .Read("name", label.name, kNameBytes + kLabelBytes + 1)
-        .Read("value", label.value, kLabelBytes);
-  });
-  reader.List("publishedDevices", kPublishedDevicesMax, [&](Reader& item) {
-    PublishedDevices& devices = out.published.emplace_back();
-    item.Require("driver")
-        .Read("driver", devices.driver, kLabelBytes)
-        .Read("product", devices.product, kDeviceAttributeBytes)
-        .Read("computeCapability", devices.compute_capability, kDeviceAttributeBytes)
-        .Read("count", devices.count, 0, kCountMax);
-  });
-}
+constexpr Field<OfferedDevices> kOfferedDevices[] = {
+    Required<&OfferedDevices::resource>("resource", kQualifiedName),
+    Always<&OfferedDevices::count>("count"),
+};
 
-Json EncodeOffer(const NodeOffer& offer) {
-  const auto devices = [](const OfferedDevices& each) {
-    return Writer().Always("resource", each.resource).Always("count", each.count).Take();
-  };
-  const auto label = [](const NodeLabel& each) {
-    return Writer().Always("name", each.name).Put("value", each.value, kLabelBytes).Take();
-  };
-  const auto published = [](const PublishedDevices& each) {
-    return Writer()
-        .Always("driver", each.driver)
-        .Put("product", each.product, kDeviceAttributeBytes)
-        .Put("computeCapability", each.compute_capability, kDeviceAttributeBytes)
-        .Always("count", each.count)
-        .Take();
-  };
-  return Writer()
-      .PutPart("devices", ListOf(offer.devices, kOfferedDevicesMax, devices))
-      .PutPart("labels", ListOf(offer.labels, kNodeLabelsMax, label))
-      .PutPart("publishedDevices", ListOf(offer.published, kPublishedDevicesMax, published))
-      .Take();
-}
+constexpr Field<NodeLabel> kNodeLabel[] = {
+    Required<&NodeLabel::name>("name", kQualifiedName),
+    Optional<&NodeLabel::value>("value", kLabel),
+};
 
-void ReadWantedBundle(Reader& reader, WantedBundle& out) {
-  ReadChecked(reader, "key", out.key, kKey);
-  reader.Require("digest").Read("bytes", out.bytes, 0);
-  ReadDigest(reader, "digest", out.digest);
-}
+constexpr Field<PublishedDevices> kPublishedDevices[] = {
+    Required<&PublishedDevices::driver>("driver", kLabel),
+    Optional<&PublishedDevices::product>("product", kDeviceAttribute),
+    Optional<&PublishedDevices::compute_capability>("computeCapability", kDeviceAttribute),
+    Always<&PublishedDevices::count>("count"),
+};
 
-Json EncodeWantedBundle(const WantedBundle& bundle) {
-  return Writer()
-      .Always("key", bundle.key)
-      .Always("digest", bundle.digest.ToString())
-      .Put("bytes", bundle.bytes)
-      .Take();
-}
+constexpr Field<NodeOffer> kNodeOffer[] = {
+    Optional<&NodeOffer::devices, kOfferedDevices>("devices", {.items = kOfferedDevicesMax}),
+    Optional<&NodeOffer::labels, kNodeLabel>("labels", {.items = 16}),
+    Optional<&NodeOffer::published, kPublishedDevices>("publishedDevices",
+                                                       {.items = kPublishedDevicesMax}),
+};
 
-// Checks namespace, name, uid and run-as names strictly: they become a path on the node.
-void ReadWantedWarmup(Reader& reader, WantedWarmup& out) {
-  ReadChecked(reader, "uid", out.uid, kUid);
-  ReadChecked(reader, "namespace", out.ns, kDnsLabel);
-  ReadChecked(reader, "name", out.name, kDnsSubdomain);
-  reader.Read("runAs", out.run_as, kRunAsMax);
-  for (const std::string& run_as : out.run_as) {
-    if (!IsRunAs(run_as)) {
-      reader.Fail("runAs", kRunAs.words);
-    }
-  }
-  ReadCaches(reader, out.caches);
-  reader.List("bundles", kNodeBundlesMax,
-              [&](Reader& item) { ReadWantedBundle(item, out.bundles.emplace_back()); });
-  reader.Read("renew", out.renew, 0, kCountMax)
-      .Read("renewedFor", out.renewed_for, kRenewedForMax)
-      .Read("fetchPriority", out.fetch_priority, kFetchPriorityNone, kFetchPriorityMax);
-  ReadTime(reader, "fetchGrantedTime", out.fetch_granted_time);
-}
+constexpr Field<WantedBundle> kWantedBundle[] = {
+    Required<&WantedBundle::key>("key", kKey),
+    Required<&WantedBundle::digest>("digest"),
+    Optional<&WantedBundle::bytes>("bytes"),
+};
 
-Json EncodeWantedWarmup(const WantedWarmup& warmup) {
-  return Writer()
-      .Always("uid", warmup.uid)
-      .Always("namespace", warmup.ns)
-      .Always("name", warmup.name)
-      .Put("runAs", warmup.run_as, kRunAsMax)
-      .PutPart("caches", EncodeCaches(warmup.caches))
-      .PutPart("bundles", ListOf(warmup.bundles, kNodeBundlesMax, EncodeWantedBundle))
-      .Put("renew", int64_t{warmup.renew})
-      .Put("renewedFor", warmup.renewed_for, kRenewedForMax)
-      .Put("fetchPriority", int64_t{warmup.fetch_priority})
-      .Put("fetchGrantedTime", warmup.fetch_granted_time)
-      .Take();
-}
+// Namespace, name, uid and run-as names become a path on the node.
+constexpr Field<WantedWarmup> kWantedWarmup[] = {
+    Required<&WantedWarmup::uid>("uid", kUid),
+    Required<&WantedWarmup::ns>("namespace", kDnsLabel),
+    Required<&WantedWarmup::name>("name", kDnsSubdomain),
+    Optional<&WantedWarmup::run_as>("runAs", {.items = kRunAsMax,
+                                              .bytes = kRunAs.bytes,
+                                              .pattern = kRunAs.pattern,
+                                              .words = kRunAs.words}),
+    Optional<&WantedWarmup::caches, kCacheChoice>("caches", {.items = kCachesMax}),
+    Optional<&WantedWarmup::bundles, kWantedBundle>("bundles", {.items = kNodeBundlesMax}),
+    Optional<&WantedWarmup::renew>("renew"),
+    Optional<&WantedWarmup::renewed_for>("renewedFor", {.items = 16, .bytes = 80}),
+    Optional<&WantedWarmup::fetch_priority>("fetchPriority", {.max = kFetchPriorityMax}),
+    Optional<&WantedWarmup::fetch_granted_time>("fetchGrantedTime"),
+};
 
-void ReadFactors(Reader& reader, KeyFactors& out) {
-  reader.Read("gpuType", out.gpu_type, kGpuTypeBytes)
-      .Read("cpuClass", out.cpu_class, kCpuClassBytes)
-      .Read("image", out.image, kImageBytes)
-      .Read("devices", out.devices, 0, kDevicesMax)
-      .Read("container", out.container, kLabelBytes);
-}
+constexpr Field<KeyFactors> kKeyFactors[] = {
+    Optional<&KeyFactors::gpu_type>("gpuType", kGpuType),
+    Optional<&KeyFactors::cpu_class>("cpuClass", kCpuClass),
+    Optional<&KeyFactors::image>("image", kImage),
+    Optional<&KeyFactors::devices>("devices", {.max = kDevicesMax}),
+    Optional<&KeyFactors::container>("container", kLabel),
+};
 
-Json EncodeFactors(const KeyFactors& factors) {
-  return Writer()
-      .Put("gpuType", factors.gpu_type, kGpuTypeBytes)
-      .Put("cpuClass", factors.cpu_class, kCpuClassBytes)
-      .Put("image", factors.image, kImageBytes)
-      .Put("devices", int64_t{factors.devices})
-      .Put("container", factors.container, kLabelBytes)
-      .Take();
-}
+constexpr Field<CaptureRequest> kCaptureRequest[] = {
+    Required<&CaptureRequest::id>("id", kUid),
+    Required<&CaptureRequest::warmup_uid>("warmupUID", kUid),
+    Required<&CaptureRequest::pod_uid>("podUID", kUid),
+    Required<&CaptureRequest::run_as>("runAs", kRunAs),
+    Required<&CaptureRequest::key>("key", kKey),
+    Optional<&CaptureRequest::factors, kKeyFactors>("factors"),
+    Always<&CaptureRequest::settle_seconds>("settleSeconds", {.min = 1, .max = kSettleSecondsMax}),
+    Optional<&CaptureRequest::started_time>("startedTime"),
+    Optional<&CaptureRequest::ready_time>("readyTime"),
+    Optional<&CaptureRequest::base_digest>("baseDigest"),
+    Optional<&CaptureRequest::grouped>("grouped"),
+};
 
-void ReadCapture(Reader& reader, CaptureRequest& out) {
-  ReadChecked(reader, "id", out.id, kUid);
-  ReadChecked(reader, "warmupUID", out.warmup_uid, kUid);
-  ReadChecked(reader, "podUID", out.pod_uid, kUid);
-  ReadChecked(reader, "runAs", out.run_as, kRunAs);
-  ReadChecked(reader, "key", out.key, kKey);
-  reader.Object("factors", [&](Reader& factors) { ReadFactors(factors, out.factors); });
-  reader.Read("settleSeconds", out.settle_seconds, 1, kSettleSecondsMax);
-  ReadTime(reader, "startedTime", out.started_time);
-  ReadTime(reader, "readyTime", out.ready_time);
-  ReadDigest(reader, "baseDigest", out.base_digest);
-  reader.Read("grouped", out.grouped);
-}
+constexpr Field<StartWindow> kStartWindow[] = {
+    Required<&StartWindow::pod_uid>("podUID", kUid),
+    Required<&StartWindow::warmup_uid>("warmupUID", kUid),
+    Required<&StartWindow::run_as>("runAs", kRunAs),
+    Optional<&StartWindow::started_time>("startedTime"),
+    Optional<&StartWindow::ready_time>("readyTime"),
+};
 
-Json EncodeCapture(const CaptureRequest& capture) {
-  Writer out;
-  out.Always("id", capture.id)
-      .Always("warmupUID", capture.warmup_uid)
-      .Always("podUID", capture.pod_uid)
-      .Always("runAs", capture.run_as)
-      .Always("key", capture.key)
-      .PutPart("factors", EncodeFactors(capture.factors))
-      .Always("settleSeconds", capture.settle_seconds)
-      .Put("startedTime", capture.started_time)
-      .Put("readyTime", capture.ready_time)
-      .Put("baseDigest", capture.base_digest);
-  if (capture.grouped) {
-    out.Always("grouped", true);
-  }
-  return out.Take();
-}
-
-void ReadWindow(Reader& reader, StartWindow& out) {
-  ReadChecked(reader, "podUID", out.pod_uid, kUid);
-  ReadChecked(reader, "warmupUID", out.warmup_uid, kUid);
-  ReadChecked(reader, "runAs", out.run_as, kRunAs);
-  ReadTime(reader, "startedTime", out.started_time);
-  ReadTime(reader, "readyTime", out.ready_time);
-}
-
-Json EncodeWindow(const StartWindow& window) {
-  return Writer()
-      .Always("podUID", window.pod_uid)
-      .Always("warmupUID", window.warmup_uid)
-      .Always("runAs", window.run_as)
-      .Put("startedTime", window.started_time)
-      .Put("readyTime", window.ready_time)
-      .Take();
-}
+constexpr Field<NodeCacheSpec> kNodeCacheSpec[] = {
+    Optional<&NodeCacheSpec::node, kNodeOffer>("node"),
+    Optional<&NodeCacheSpec::warmups, kWantedWarmup>("warmups", {.items = kNodeWarmupsMax}),
+    Optional<&NodeCacheSpec::captures, kCaptureRequest>("captures", {.items = kCapturesMax}),
+    Optional<&NodeCacheSpec::starts, kStartWindow>("starts", {.items = kStartsMax}),
+};
 
 }  // namespace
 
-void ReadSpec(Reader& reader, NodeCacheSpec& out) {
-  reader.Object("node", [&](Reader& node) { ReadOffer(node, out.node); });
-  reader.List("warmups", kNodeWarmupsMax,
-              [&](Reader& item) { ReadWantedWarmup(item, out.warmups.emplace_back()); });
-  reader.List("captures", kCapturesMax,
-              [&](Reader& item) { ReadCapture(item, out.captures.emplace_back()); });
-  reader.List("starts", kStartsMax,
-              [&](Reader& item) { ReadWindow(item, out.starts.emplace_back()); });
-}
+const Rows<NodeCacheSpec> kNodeCacheSpecFields = kNodeCacheSpec;
 
-}  // namespace json
-
-codec::Json EncodeSpec(const NodeCacheSpec& spec) {
-  using json::ListOf;
-  return json::Writer()
-      .PutPart("node", json::EncodeOffer(spec.node))
-      .PutPart("warmups", ListOf(spec.warmups, json::kNodeWarmupsMax, json::EncodeWantedWarmup))
-      .PutPart("captures", ListOf(spec.captures, json::kCapturesMax, json::EncodeCapture))
-      .PutPart("starts", ListOf(spec.starts, json::kStartsMax, json::EncodeWindow))
-      .Take();
-}
-
-}  // namespace cachewarm::api
+}  // namespace cachewarm::api::json

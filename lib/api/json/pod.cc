@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "fmt/format.h"
-#include "lib/api/json/checks.h"
 #include "lib/api/json/limits.h"
 #include "lib/api/json/parts.h"
 #include "lib/codec/json_value.h"
@@ -100,7 +99,7 @@ void ReadOwner(Reader& owner, Pod& out) {
 void ReadState(Reader& state, ContainerStatus& out) {
   state.Object("running", [&](Reader& running) {
     out.running = true;
-    ReadTime(running, "startedAt", out.started_time);
+    running.Read("startedAt", out.started_time);
   });
   state.Object("waiting", [&](Reader& waiting) { out.message = WordsOf(waiting); });
   state.Object("terminated", [&](Reader& terminated) {
@@ -108,8 +107,8 @@ void ReadState(Reader& state, ContainerStatus& out) {
     terminated.Read("exitCode", exit_code);
     out.terminated = true;
     out.exit_code = static_cast<int>(exit_code);
-    ReadTime(terminated, "startedAt", out.started_time);
-    ReadTime(terminated, "finishedAt", out.ended_time);
+    terminated.Read("startedAt", out.started_time);
+    terminated.Read("finishedAt", out.ended_time);
     out.message = TerminationWords(terminated);
   });
 }
@@ -138,10 +137,10 @@ void ReadCondition(Reader& condition, Pod& out) {
   }
   if (type == "Ready") {
     out.ready = true;
-    ReadTime(condition, "lastTransitionTime", out.ready_time);
+    condition.Read("lastTransitionTime", out.ready_time);
   } else if (type == "ContainersReady") {
     out.containers_ready = true;
-    ReadTime(condition, "lastTransitionTime", out.containers_ready_time);
+    condition.Read("lastTransitionTime", out.containers_ready_time);
   }
 }
 

@@ -5,17 +5,13 @@
 
 #include "absl/strings/ascii.h"
 #include "fmt/format.h"
-#include "lib/api/json/checks.h"
-#include "lib/api/json/limits.h"
-#include "lib/api/json/parts.h"
-#include "lib/api/json/words.h"
-#include "lib/api/json/writer.h"
+#include "lib/api/json/overrides.h"
+#include "lib/api/json/tables.h"
 #include "lib/api/workload_kinds.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 
-namespace cachewarm::api {
-namespace json {
+namespace cachewarm::api::json {
 namespace {
 
 using codec::Json;
@@ -29,40 +25,27 @@ std::string KindWords() {
   return words;
 }
 
-void ReadWorkloadRef(Reader& reader, WorkloadRef& out) {
-  reader.Require("apiVersion").Read("apiVersion", out.api_version, kNameBytes);
-  reader.Require("kind").Read("kind", out.kind, kNameBytes);
-  ReadChecked(reader, "name", out.name, kDnsSubdomain);
-  if (!IsWorkloadKind(out.api_version, out.kind)) {
+void CheckWorkloadRef(Reader& reader, const WorkloadRef& ref) {
+  if (!IsWorkloadKind(ref.api_version, ref.kind)) {
     reader.Fail("kind",
                 fmt::format("expected one of {}; for pods of other owners use only spec.selector",
                             KindWords()));
   }
 }
 
-void ReadCacheChoice(Reader& reader, CacheChoice& out) {
-  ReadChecked(reader, "name", out.name, kDnsLabel);
-  if (reader.Has("env")) {
-    ReadChecked(reader, "env", out.env, kEnvName);
-  }
-  if (reader.Has("path")) {
-    ReadChecked(reader, "path", out.path, kRelativePath);
-  }
-  reader.Read("include", out.include, kIncludesMax);
-  if (reader.Has("env") != reader.Has("path")) {
-    reader.Fail(reader.Has("env") ? "path" : "env", "a custom cache needs both env and path");
-  } else if (!reader.Has("path") && !out.include.empty()) {
-    reader.Fail("include", "is only for custom caches, which have env and path");
-  }
-}
-
-void ReadTemplate(Reader& reader, WarmupSpec& out) {
-  if (const Json* member = reader.Member("template"); member != nullptr) {
+void ReadTemplate(const Rule& rule, Reader& reader, WarmupSpec& out) {
+  if (const Json* member = reader.Member(rule.name); member != nullptr) {
     if (member->is_object()) {
       out.pod_template = std::make_shared<const Json>(*member);
     } else {
-      reader.Fail("template", "expected an object: a pod template");
+      reader.Fail(rule.name, "expected an object: a pod template");
     }
+  }
+}
+
+void WriteTemplate(const Rule& rule, const WarmupSpec& spec, Writer& out) {
+  if (spec.pod_template != nullptr) {
+    out.Always(rule.name, *spec.pod_template);
   }
 }
 
@@ -78,6 +61,10 @@ bool IsHeaderName(std::string_view text) {
   });
 }
 
+bool IsRequestMethod(std::string_view text) {
+  return std::find(kRequestMethods.begin(), kRequestMethods.end(), text) != kRequestMethods.end();
+}
+
 // True for the headers of framing and routing, which the operator sets itself.
 bool IsReservedHeader(std::string_view header) {
   constexpr std::array<std::string_view, 8> kOwn = {
@@ -91,67 +78,31 @@ bool IsHeaderValue(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-void ReadHeader(Reader& reader, HttpHeader& out) {
-  reader.Read("name", out.name, kHeaderNameBytes).Read("value", out.value, kHeaderValueBytes);
-  if (!IsHeaderName(out.name)) {
-    reader.Fail("name", "expected letters, digits, - and _");
-  }
-  if (IsReservedHeader(out.name)) {
+void CheckHeader(Reader& reader, const HttpHeader& header) {
+  if (IsReservedHeader(header.name)) {
     reader.Fail("name", "the operator sets this header itself; remove the header");
   }
-  if (!IsHeaderValue(out.value)) {
-    reader.Fail("value", "expected printable ASCII");
-  }
 }
 
-void ReadRequest(Reader& reader, BuildRequest& out) {
-  reader.Read("method", out.method)
-      .Require("path")
-      .Read("path", out.path, kRequestPathBytes)
-      .Require("port")
-      .Read("port", out.port, 1, 65'535)
-      .Read("body", out.body, kRequestBodyBytes)
-      .Read("expectStatus", out.expect_status, 100, 599)
-      .Read("repeat", out.repeat, 1, kRepeatMax)
-      .Read("timeoutSeconds", out.timeout_seconds, 1, kRequestSecondsMax)
-      .List("headers", kRequestHeadersMax,
-            [&](Reader& item) { ReadHeader(item, out.headers.emplace_back()); });
-  if (std::find(kRequestMethods.begin(), kRequestMethods.end(), out.method) ==
-      kRequestMethods.end()) {
-    reader.Fail("method", "expected GET, HEAD, POST, PUT, PATCH or DELETE");
-  }
-  if (!IsRequestPath(out.path)) {
-    reader.Fail("path", "expected one leading slash, and printable ASCII without blanks after it");
-  }
-}
-
-void ReadCompile(Reader& reader, CompileSpec& out) {
-  ReadWord(reader, "builder", kBuilderWords, out.builder);
-  ReadWord(reader, "proof", kProofWords, out.proof);
-  reader.Read("timeoutSeconds", out.timeout_seconds, 1, kSecondsMax)
-      .Read("pendingSeconds", out.pending_seconds, 1, kSecondsMax)
-      .Read("settleSeconds", out.settle_seconds, 1, kSettleSecondsMax)
-      .Read("backoffLimit", out.backoff_limit, 0, kBackoffLimitMax)
-      .List("requests", kRequestsMax,
-            [&](Reader& item) { ReadRequest(item, out.requests.emplace_back()); });
-  reader.Object("overrides",
-                [&](Reader& overrides) { ReadOverrides(overrides, out.overrides.emplace()); });
-  if (out.overrides == Overrides{}) {
+void CheckCompile(Reader& reader, const CompileSpec& compile) {
+  if (compile.overrides == Overrides{}) {
     reader.Fail("overrides", "is empty; set one of its fields, or remove it");
   }
-  if (out.builder == Builder::kFirstPod && (out.overrides.has_value() || !out.requests.empty())) {
+  if (compile.builder == Builder::kFirstPod &&
+      (compile.overrides.has_value() || !compile.requests.empty())) {
     reader.Fail("builder",
                 "overrides and requests are for builder Jobs; set builder to Job or Auto");
   }
-  if (out.proof == Proof::kEngine && out.builder != Builder::kJob) {
+  if (compile.proof == Proof::kEngine && compile.builder != Builder::kJob) {
     reader.Fail("proof",
                 "only bundles of builder Jobs are proven; set builder to Job, or remove proof");
   }
 }
 
-void ReadGate(Reader& reader, GateSpec& out) {
-  ReadWord(reader, "mode", kGateModeWords, out.mode);
-  reader.Read("maxHoldSeconds", out.max_hold_seconds, 0, kHoldSecondsMax);
+void CheckSelector(Reader& reader, const WarmupSpec& spec) {
+  if (spec.selector.empty()) {
+    reader.Fail("matchLabels", "expected at least one label");
+  }
 }
 
 void CheckWhosePods(Reader& reader, const WarmupSpec& spec) {
@@ -164,117 +115,97 @@ void CheckWhosePods(Reader& reader, const WarmupSpec& spec) {
   }
 }
 
-Json EncodeRequest(const BuildRequest& request) {
-  return Writer()
-      .Always("method", request.method)
-      .Always("path", request.path)
-      .Always("port", request.port)
-      .PutPart(
-          "headers",
-          ListOf(request.headers, kRequestHeadersMax,
-                 [](const HttpHeader& header) {
-                   return Writer().Always("name", header.name).Always("value", header.value).Take();
-                 }))
-      .Put("body", request.body, kRequestBodyBytes)
-      .Put("expectStatus", int64_t{request.expect_status})
-      .Always("repeat", request.repeat)
-      .Always("timeoutSeconds", request.timeout_seconds)
-      .Take();
-}
+constexpr Field<WorkloadRef> kWorkloadRef[] = {
+    Required<&WorkloadRef::api_version>("apiVersion", kName),
+    Required<&WorkloadRef::kind>("kind", kName),
+    Required<&WorkloadRef::name>("name", kDnsSubdomain),
+    Check<&CheckWorkloadRef>(),
+};
 
-Json EncodeCompile(const CompileSpec& compile) {
-  Writer out;
-  out.Always("builder", Name(compile.builder))
-      .Always("timeoutSeconds", compile.timeout_seconds)
-      .Always("pendingSeconds", compile.pending_seconds)
-      .Always("settleSeconds", compile.settle_seconds)
-      .Always("backoffLimit", compile.backoff_limit)
-      .PutPart("requests", ListOf(compile.requests, kRequestsMax, EncodeRequest));
-  if (compile.overrides.has_value()) {
-    out.Always("overrides", EncodeOverrides(*compile.overrides));
-  }
-  // None is left out, so that the hashes of settings and revisions by older operators stay valid.
-  if (compile.proof != Proof::kNone) {
-    out.Always("proof", Name(compile.proof));
-  }
-  return out.Take();
-}
+constexpr Field<WarmupSpec> kSelector[] = {
+    Required<&WarmupSpec::selector>("matchLabels", kLabelMap),
+    Check<&CheckSelector>(),
+};
 
-Json EncodeWorkloadRef(const WorkloadRef& ref) {
-  return Writer()
-      .Always("apiVersion", ref.api_version)
-      .Always("kind", ref.kind)
-      .Always("name", ref.name)
-      .Take();
-}
+constexpr Field<HttpHeader> kHttpHeader[] = {
+    Always<&HttpHeader::name>(
+        "name",
+        {.bytes = 128, .pattern = &IsHeaderName, .words = "expected letters, digits, - and _"}),
+    Always<&HttpHeader::value>(
+        "value", {.bytes = 4096, .pattern = &IsHeaderValue, .words = "expected printable ASCII"}),
+    Check<&CheckHeader>(),
+};
+
+constexpr Field<BuildRequest> kBuildRequest[] = {
+    Always<&BuildRequest::method>("method",
+                                  {.bytes = 6,
+                                   .pattern = &IsRequestMethod,
+                                   .words = "expected GET, HEAD, POST, PUT, PATCH or DELETE"}),
+    Required<&BuildRequest::path>(
+        "path",
+        {.bytes = 1024,
+         .pattern = &IsRequestPath,
+         .words = "expected one leading slash, and printable ASCII without blanks after it"}),
+    Required<&BuildRequest::port>("port", {.min = 1, .max = 65'535}),
+    Optional<&BuildRequest::body>("body", {.bytes = 65'536}),
+    Optional<&BuildRequest::expect_status>("expectStatus", {.min = 100, .max = 599}),
+    Always<&BuildRequest::repeat>("repeat", {.min = 1, .max = 100}),
+    Always<&BuildRequest::timeout_seconds>("timeoutSeconds", {.min = 1, .max = 3'600}),
+    Optional<&BuildRequest::headers, kHttpHeader>("headers", {.items = 16}),
+};
+
+// A proof of None is not written, so that the hashes of settings by older operators stay valid.
+constexpr Field<CompileSpec> kCompileSpec[] = {
+    Always<&CompileSpec::builder, kBuilderWords>("builder"),
+    Optional<&CompileSpec::proof, kProofWords>("proof"),
+    Always<&CompileSpec::timeout_seconds>("timeoutSeconds", {.min = 1, .max = kSecondsMax}),
+    Always<&CompileSpec::pending_seconds>("pendingSeconds", {.min = 1, .max = kSecondsMax}),
+    Always<&CompileSpec::settle_seconds>("settleSeconds", {.min = 1, .max = kSettleSecondsMax}),
+    Always<&CompileSpec::backoff_limit>("backoffLimit", {.max = 10}),
+    Optional<&CompileSpec::requests, kBuildRequest>("requests", {.items = 16}),
+    Optional<&CompileSpec::overrides, kOverrides>("overrides"),
+    Check<&CheckCompile>(),
+};
+
+constexpr Field<GateSpec> kGateSpec[] = {
+    Always<&GateSpec::mode, kGateModeWords>("mode"),
+    Always<&GateSpec::max_hold_seconds>("maxHoldSeconds", {.max = kHoldSecondsMax}),
+};
+
+constexpr Field<WarmupSpec> kWarmupSpec[] = {
+    Optional<&WarmupSpec::workload_ref, kWorkloadRef>("workloadRef"),
+    Custom<WarmupSpec>({"template"}, &ReadTemplate, &WriteTemplate),
+    Custom<WarmupSpec>(
+        {.name = "selector", .shape = [] { return Shape{.fields = RulesOf(kSelector)}; }},
+        [](const Rule& rule, Reader& reader, WarmupSpec& out) {
+          reader.Object(rule.name, [&out](Reader& part) { ReadObject(kSelector, part, out); });
+        },
+        [](const Rule& rule, const WarmupSpec& spec, Writer& out) {
+          if (!spec.selector.empty()) {
+            out.Always(rule.name, WriteObject(kSelector, spec));
+          }
+        }),
+    Optional<&WarmupSpec::container>("container", kDnsLabel),
+    Optional<&WarmupSpec::caches, kCacheChoice>("caches", {.items = kCachesMax}),
+    Optional<&WarmupSpec::gpu_types>("gpuTypes", {.items = 32, .bytes = kGpuTypeBytes}),
+    Optional<&WarmupSpec::node_selector>("nodeSelector", kLabelMap),
+    Always<&WarmupSpec::compile, kCompileSpec>("compile"),
+    Always<&WarmupSpec::gate, kGateSpec>("gate"),
+    Always<&WarmupSpec::hang_seconds>("hangSeconds", {.min = 10, .max = kSecondsMax}),
+    Always<&WarmupSpec::paused>("paused"),
+    Check<&CheckWhosePods>(),
+};
 
 }  // namespace
 
-void ReadSpec(Reader& reader, WarmupSpec& out) {
-  reader.Object("workloadRef",
-                [&](Reader& ref) { ReadWorkloadRef(ref, out.workload_ref.emplace()); });
-  ReadTemplate(reader, out);
-  reader.Object("selector", [&](Reader& selector) {
-    selector.Require("matchLabels").Read("matchLabels", out.selector, kSelectorLabelsMax);
-    if (out.selector.empty()) {
-      selector.Fail("matchLabels", "expected at least one label");
-    }
-  });
-  if (reader.Has("container")) {
-    ReadChecked(reader, "container", out.container, kDnsLabel);
+void CheckCacheChoice(Reader& reader, const CacheChoice& cache) {
+  if (reader.Has("env") != reader.Has("path")) {
+    reader.Fail(reader.Has("env") ? "path" : "env", "a custom cache needs both env and path");
+  } else if (!reader.Has("path") && !cache.include.empty()) {
+    reader.Fail("include", "is only for custom caches, which have env and path");
   }
-  ReadCaches(reader, out.caches);
-  reader.Read("gpuTypes", out.gpu_types, kGpuTypesMax)
-      .Read("nodeSelector", out.node_selector, kSelectorLabelsMax)
-      .Object("compile", [&](Reader& compile) { ReadCompile(compile, out.compile); })
-      .Object("gate", [&](Reader& gate) { ReadGate(gate, out.gate); })
-      .Read("hangSeconds", out.hang_seconds, kHangSecondsMin, kSecondsMax)
-      .Read("paused", out.paused);
-  CheckWhosePods(reader, out);
 }
 
-void ReadCaches(Reader& reader, std::vector<CacheChoice>& out) {
-  reader.List("caches", kCachesMax,
-              [&](Reader& item) { ReadCacheChoice(item, out.emplace_back()); });
-}
+const Rows<WarmupSpec> kWarmupSpecFields = kWarmupSpec;
 
-Json EncodeCaches(const std::vector<CacheChoice>& caches) {
-  return ListOf(caches, kCachesMax, [](const CacheChoice& cache) {
-    return Writer()
-        .Always("name", cache.name)
-        .Put("env", cache.env, 128)
-        .Put("path", cache.path, 128)
-        .Put("include", cache.include, kIncludesMax)
-        .Take();
-  });
-}
-
-}  // namespace json
-
-codec::Json EncodeSpec(const WarmupSpec& spec) {
-  using json::Writer;
-  Writer out;
-  if (spec.workload_ref.has_value()) {
-    out.Always("workloadRef", json::EncodeWorkloadRef(*spec.workload_ref));
-  }
-  if (spec.pod_template != nullptr) {
-    out.Always("template", *spec.pod_template);
-  }
-  if (!spec.selector.empty()) {
-    out.Always("selector", Writer().Put("matchLabels", spec.selector).Take());
-  }
-  out.Put("container", spec.container, json::kLabelBytes)
-      .PutPart("caches", json::EncodeCaches(spec.caches))
-      .Put("gpuTypes", spec.gpu_types, json::kGpuTypesMax)
-      .Put("nodeSelector", spec.node_selector)
-      .Always("compile", json::EncodeCompile(spec.compile))
-      .Always("gate", Writer()
-                          .Always("mode", Name(spec.gate.mode))
-                          .Always("maxHoldSeconds", spec.gate.max_hold_seconds)
-                          .Take())
-      .Always("hangSeconds", spec.hang_seconds)
-      .Always("paused", spec.paused);
-  return out.Take();
-}
-
-}  // namespace cachewarm::api
+}  // namespace cachewarm::api::json

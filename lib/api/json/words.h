@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/api/cache_warmup.h"
 #include "lib/api/node_cache.h"
@@ -24,9 +25,6 @@ inline constexpr std::array<Word<Proof>, 2> kProofWords = {
     {{Proof::kNone, "None"}, {Proof::kEngine, "Engine"}}};
 inline constexpr std::array<std::string_view, 6> kRequestMethods = {"GET", "HEAD",  "POST",
                                                                     "PUT", "PATCH", "DELETE"};
-inline constexpr std::array<std::string_view, 2> kTolerationOperators = {"Equal", "Exists"};
-inline constexpr std::array<std::string_view, 3> kTaintEffects = {"NoSchedule", "PreferNoSchedule",
-                                                                  "NoExecute"};
 inline constexpr std::array<Word<GateMode>, 3> kGateModeWords = {
     {{GateMode::kAuto, "Auto"}, {GateMode::kHold, "Hold"}, {GateMode::kNever, "Never"}}};
 inline constexpr std::array<Word<BuilderState>, 5> kBuilderStateWords = {
@@ -63,6 +61,15 @@ constexpr std::string_view TextOf(const std::array<Word<E>, N>& words, E value) 
     }
   }
   return "";
+}
+
+template <typename E, size_t N>
+std::vector<std::string_view> TextsOf(const std::array<Word<E>, N>& words) {
+  std::vector<std::string_view> texts;
+  for (const Word<E>& word : words) {
+    texts.push_back(word.text);
+  }
+  return texts;
 }
 
 // Reads the member `name` as one of the words. Leaves `out` unchanged if the member is absent.

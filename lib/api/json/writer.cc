@@ -51,10 +51,11 @@ Writer& Writer::Put(std::string_view name, const Digest& digest) {
   return digest.empty() ? *this : Always(name, digest.ToString());
 }
 
-Writer& Writer::Put(std::string_view name, const std::vector<std::string>& items,
-                    size_t items_max) {
-  return PutPart(name,
-                 ListOf(items, items_max, [](const std::string& item) { return Json(item); }));
+Writer& Writer::Put(std::string_view name, const std::vector<std::string>& items, size_t items_max,
+                    size_t bytes_max) {
+  return PutPart(name, ListOf(items, items_max, [bytes_max](const std::string& item) {
+                   return Json(Cut(item, bytes_max));
+                 }));
 }
 
 Writer& Writer::Put(std::string_view name, const std::map<std::string, std::string>& items) {

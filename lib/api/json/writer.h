@@ -29,7 +29,8 @@ class Writer {
   // Writes the time as RFC 3339, with milliseconds only if they are not zero.
   Writer& Put(std::string_view name, WallTime time);
   Writer& Put(std::string_view name, const Digest& digest);
-  Writer& Put(std::string_view name, const std::vector<std::string>& items, size_t items_max);
+  Writer& Put(std::string_view name, const std::vector<std::string>& items, size_t items_max,
+              size_t bytes_max = SIZE_MAX);
   Writer& Put(std::string_view name, const std::map<std::string, std::string>& items);
   // Writes an object or list that is encoded already. Omits an empty one and null.
   Writer& PutPart(std::string_view name, codec::Json part);

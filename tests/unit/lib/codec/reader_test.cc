@@ -94,6 +94,51 @@ TEST(Reader, ErrorsNameTheFullPath) {
   }
 }
 
+TEST(Reader, ReadsTimesAndDigests) {
+  const std::string hex(64, 'a');
+  const Json json = Parse(R"({"t":"1970-01-01T00:00:01.5Z","d":"sha256:)" + hex + R"("})");
+  WallTime time{};
+  Digest digest;
+  EXPECT_TRUE(Reader(json, "spec").Read("t", time).Read("d", digest).status().ok());
+  EXPECT_EQ(time, WallTime(Duration(1500)));
+  EXPECT_EQ(digest.hex(), hex);
+}
+
+TEST(Reader, TimesAndDigestsThatAreAbsentOrEmptyKeepTheirValues) {
+  for (const char* text : {"{}", R"({"t":null,"d":null})", R"({"t":"","d":""})"}) {
+    const Json json = Parse(text);
+    WallTime time(Duration(7));
+    Digest digest = DigestOf("x");
+    EXPECT_TRUE(Reader(json, "spec").Read("t", time).Read("d", digest).status().ok()) << text;
+    EXPECT_EQ(time, WallTime(Duration(7)));
+    EXPECT_EQ(digest, DigestOf("x"));
+  }
+}
+
+TEST(Reader, TimesAndDigestsOfAnotherFormAreRejected) {
+  WallTime time{};
+  Digest digest;
+  const Json json = Parse(R"({"t":"now","n":1,"l":")" + std::string(129, '0') + R"("})");
+  EXPECT_THAT(std::string(Reader(json, "s").Read("t", time).status().message()),
+              testing::StartsWith("s.t: \"now\" is not an RFC 3339 time"));
+  EXPECT_THAT(std::string(Reader(json, "s").Read("t", digest).status().message()),
+              testing::StartsWith("s.t: "));
+  EXPECT_EQ(Reader(json, "s").Read("n", time).status().message(), "s.n: expected a string");
+  EXPECT_EQ(Reader(json, "s").Read("l", time).status().message(), "s.l: longer than 64 bytes");
+  EXPECT_EQ(Reader(json, "s").Read("l", digest).status().message(), "s.l: longer than 128 bytes");
+}
+
+TEST(Reader, StringsOfListsAndMapsAreBounded) {
+  const Json json = Parse(R"({"l":["ab","abc"],"m":{"k":"abc"}})");
+  std::vector<std::string> list;
+  std::map<std::string, std::string> map;
+  EXPECT_TRUE(Reader(json, "s").Read("l", list, 2, 3).Read("m", map, 1, 3).status().ok());
+  EXPECT_EQ(Reader(json, "s").Read("l", list, 2, 2).status().message(),
+            "s.l: has a string longer than 2 bytes");
+  EXPECT_EQ(Reader(json, "s").Read("m", map, 1, 2).status().message(),
+            "s.m: has a string longer than 2 bytes");
+}
+
 TEST(Reader, KeepsTheFirstError) {
   EXPECT_EQ(std::string(Everything().ReadFrom(Parse(R"({"s":5,"b":5})")).message()),
             "spec.s: expected a string");
