@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "agent/evidence/classify.h"
-#include "agent/tree/records.h"
+#include "agent/tree/journal.h"
 
 namespace cachewarm::agent {
 

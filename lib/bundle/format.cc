@@ -28,20 +28,6 @@ Json ToJson(const Descriptor& blob) {
   return {{"mediaType", blob.media_type}, {"digest", blob.digest.ToString()}, {"size", blob.bytes}};
 }
 
-void ReadDigest(Reader& reader, std::string_view name, Digest& out) {
-  std::string text;
-  reader.Require(name).Read(name, text, 80);
-  if (!reader.status().ok()) {
-    return;
-  }
-  auto digest = Digest::Parse(text);
-  if (!digest.ok()) {
-    reader.Fail(name, Message(digest.status()));
-    return;
-  }
-  out = *std::move(digest);
-}
-
 // Reads the hex digits of a sha256. The frame index omits the prefix "sha256:" to save space.
 void ReadHex(Reader& reader, std::string_view name, Digest& out) {
   std::string hex;
@@ -69,7 +55,7 @@ void Expect(Reader& reader, std::string_view name, std::string_view expected) {
 void ReadBlob(Reader& reader, std::string_view media_type, Descriptor& out) {
   Expect(reader, "mediaType", media_type);
   out.media_type = std::string(media_type);
-  ReadDigest(reader, "digest", out.digest);
+  reader.Require("digest").Read("digest", out.digest);
   reader.Require("size").Read("size", out.bytes, 0, kBlobBytesMax);
 }
 

@@ -2,6 +2,7 @@
 #include "lib/codec/reader.h"
 
 #include "fmt/format.h"
+#include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::codec {
@@ -111,6 +112,27 @@ Reader& Reader::Read(std::string_view name, double& out) {
   } else {
     out = member->get<double>();
   }
+  return *this;
+}
+
+Reader& Reader::Read(std::string_view name, Digest& out) {
+  std::string text;
+  Read(name, text);
+  if (text.empty()) {
+    return *this;
+  }
+  if (absl::StatusOr<Digest> digest = Digest::Parse(text); digest.ok()) {
+    out = *std::move(digest);
+  } else {
+    Fail(name, Message(digest.status()));
+  }
+  return *this;
+}
+
+Reader& Reader::ReadMilliseconds(std::string_view name, WallTime& out) {
+  int64_t milliseconds = out.time_since_epoch().count();
+  Read(name, milliseconds);
+  out = WallTime(Duration(milliseconds));
   return *this;
 }
 

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
 #include "lib/codec/json_fwd.h"
 
 namespace cachewarm::codec {
@@ -28,9 +30,14 @@ class Reader {
                int64_t max = INT64_MAX);
   Reader& Read(std::string_view name, int& out, int min, int max);
   Reader& Read(std::string_view name, double& out);
+  // Reads a digest. Like an absent member, an empty string leaves `out` unchanged.
+  Reader& Read(std::string_view name, Digest& out);
   Reader& Read(std::string_view name, std::vector<std::string>& out, size_t items_max = 4096);
   Reader& Read(std::string_view name, std::map<std::string, std::string>& out,
                size_t items_max = 4096);
+
+  // Reads a time as an integer: milliseconds since 1970.
+  Reader& ReadMilliseconds(std::string_view name, WallTime& out);
 
   // Object() calls `each` with a reader of the member, which must be an object. List() calls `each`
   // with a reader of every item of the member, which must be a list of objects.

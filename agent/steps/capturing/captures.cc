@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "agent/evidence/classify.h"
+#include "agent/tree/journal.h"
 #include "agent/tree/layout.h"
-#include "agent/tree/quarantine.h"
-#include "agent/tree/records.h"
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
 #include "lib/capture/left_behind.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/tree/journal.h"
 #include "agent/tree/links.h"
-#include "agent/tree/records.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {

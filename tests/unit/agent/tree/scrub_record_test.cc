@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/tree/scrub_record.h"
 
 #include <gtest/gtest.h>
 

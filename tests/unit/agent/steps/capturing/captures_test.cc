@@ -12,10 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/tree/journal.h"
 #include "agent/tree/layout.h"
 #include "agent/tree/links.h"
-#include "agent/tree/quarantine.h"
-#include "agent/tree/records.h"
 #include "lib/api/reasons.h"
 #include "tests/unit/agent/steps/workbench.h"
 

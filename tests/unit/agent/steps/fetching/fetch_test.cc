@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "agent/sync/history.h"
+#include "agent/tree/journal.h"
 #include "agent/tree/layout.h"
-#include "agent/tree/records.h"
 #include "lib/base/status.h"
 #include "lib/bundle/signature/signature.h"
 #include "tests/unit/agent/steps/workbench.h"

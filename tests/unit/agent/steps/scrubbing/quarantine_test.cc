@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "agent/steps/workers.h"
+#include "agent/tree/journal.h"
 #include "agent/tree/layout.h"
-#include "agent/tree/quarantine.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {

@@ -14,11 +14,10 @@
 #include <string>
 #include <thread>
 
+#include "agent/tree/journal.h"
 #include "agent/tree/layout.h"
 #include "agent/tree/links.h"
-#include "agent/tree/quarantine.h"
 #include "agent/tree/scan.h"
-#include "agent/tree/scrub_record.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/tree/records.h"
+
+#include "agent/tree/journal.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "agent/tree/journal.h"
 #include "agent/tree/layout.h"
 #include "agent/tree/links.h"
 #include "fmt/format.h"
