@@ -91,7 +91,7 @@ class MetricValues : public ::testing::Test, protected Workbench {
 
   std::promise<void> gate_;
   std::atomic<int> held_ = 0;
-  Workers workers_{2, 8};
+  bundle::WorkerPool workers_{2, 8};
   const Context context_ = ContextWith(workers_);
   api::NodeCacheStatus status_;
   std::unique_ptr<Loop> loop_;  // last: its end stops the workers

@@ -33,7 +33,7 @@ class StartsTest : public ::testing::Test, protected Workbench {
     return {.type = type, .time = begin_ + seconds(second), .path = path};
   }
 
-  Workers workers_{1, 1};
+  bundle::WorkerPool workers_{1, 1};
   Context context_;
   Tables tables_;
   Starts starts_;

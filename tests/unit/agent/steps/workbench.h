@@ -90,7 +90,7 @@ class Workbench {
   }
 
   Context ContextWith(
-      Workers& workers, std::function<void()> wake = [] {}) {
+      bundle::WorkerPool& workers, std::function<void()> wake = [] {}) {
     return {.root = root_.dir(),
             .store = store_,
             .watcher = watcher_,

@@ -77,7 +77,7 @@ class CapturesTest : public ::testing::Test, protected Workbench {
   }
   void Ready() { order_.request.ready_time = clock_.Now(); }
 
-  Workers workers_{2, 8};
+  bundle::WorkerPool workers_{2, 8};
   WakeCounter wakes_;
   int expected_wakes_ = 0;
   Context context_;

@@ -62,7 +62,7 @@ class ScrubTest : public ::testing::Test, protected Workbench {
   }
 
   History history_;
-  Workers workers_{1, 1};
+  bundle::WorkerPool workers_{1, 1};
   Tables tables_;
   const Context context_ = ContextWith(workers_);
   std::unique_ptr<Scrub> scrub_ = std::make_unique<Scrub>(context_, tables_, hours(1));
