@@ -127,6 +127,31 @@ TEST_F(FetchTest, FirstBundleWinsInUnion) {
       (Files{{kIndexFile, "first"}, {kOutputFile, "only first"}, {kSourceFile, "only second"}}));
 }
 
+TEST_F(FetchTest, JournalOfAUnionListsEveryFileOnceByPath) {
+  const Digest first = Publish({{kIndexFile, "first"}, {kSourceFile, "only first"}});
+  const Digest second = Publish({{kIndexFile, "second"}, {kOutputFile, "only second"}});
+  const Fetch source = FetchOf({first});
+  ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(source)));
+  Fetch step = FetchOf({second, first});
+  step.sources = {source.generation};  // the first bundle's own file is reused
+  ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
+  const auto entries = ReadEntryRecords(root_.dir(), step.generation);
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  std::map<std::string, Digest> digests;
+  std::string before;
+  for (const EntryRecord& entry : *entries) {
+    EXPECT_LT(before, entry.path);
+    before = entry.path;
+    digests[entry.path] = entry.digest;
+    const auto stat = root_.dir().Stat(GenerationPath(step.generation) + "/" + entry.path);
+    ASSERT_TRUE(stat.ok());
+    EXPECT_EQ(entry.inode, stat->inode);
+  }
+  EXPECT_EQ(digests, (std::map<std::string, Digest>{{kIndexFile, DigestOf("second")},
+                                                    {kSourceFile, DigestOf("only first")},
+                                                    {kOutputFile, DigestOf("only second")}}));
+}
+
 TEST_F(FetchTest, AutotuneResultsOfATreeComeFromOneBundle) {
   const std::string set = "sglang/flashinfer/autotune/0.7.0/90a/";
   const Digest first = Publish({{kIndexFile, "first"}, {set + "rank0.json", "first"}});
