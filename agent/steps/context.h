@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "agent/evidence/watcher.h"
+#include "agent/evidence/tree_watcher.h"
 #include "agent/metrics.h"
 #include "lib/base/random.h"
 #include "lib/bundle/policy.h"

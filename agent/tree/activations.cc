@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
 #include "agent/tree/record_file.h"
+#include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
 
 // The history of a mount: the trees to which its link has led.

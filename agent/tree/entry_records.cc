@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
 #include "agent/tree/record_file.h"
+#include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
 #include "lib/codec/tab_line.h"
 

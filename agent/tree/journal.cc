@@ -5,8 +5,8 @@
 
 #include <utility>
 
-#include "agent/tree/layout.h"
 #include "agent/tree/record_file.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "lib/base/status.h"
 #include "lib/fs/tree.h"

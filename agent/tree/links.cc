@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "lib/base/status.h"
 #include "lib/fs/file.h"

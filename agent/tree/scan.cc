@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
 #include "lib/fs/tree.h"
 

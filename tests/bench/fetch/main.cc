@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "agent/steps/fetching/fetch.h"
-#include "agent/tree/layout.h"
+#include "agent/steps/fetching/fetch_generation.h"
 #include "agent/tree/root.h"
+#include "agent/tree/root_layout.h"
 #include "fmt/format.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <variant>
 
-#include "agent/steps/fetching/fetch.h"
+#include "agent/steps/fetching/fetch_generation.h"
 #include "agent/steps/scrubbing/scrub_tree.h"
 #include "agent/sync/plan.h"
 #include "agent/tree/journal.h"

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/steps/capturing/publish.h"
+#include "agent/steps/capturing/publication.h"
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
 #include "agent/tree/root.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "fmt/format.h"
 #include "lib/base/status.h"

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "agent/loop.h"
-#include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "agent/tree/root_layout.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {

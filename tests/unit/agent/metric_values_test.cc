@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "agent/loop.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "tests/fakes/await.h"
 #include "tests/fakes/setting_tests.h"
 #include "tests/unit/agent/steps/workbench.h"

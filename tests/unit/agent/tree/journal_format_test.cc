@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "lib/fs/file.h"
 #include "tests/unit/agent/scratch.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "agent/tree/root_layout.h"
 #include "fmt/format.h"
 #include "tests/unit/agent/scratch.h"
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "tests/unit/agent/scratch.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "tests/unit/agent/scratch.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "tests/unit/agent/scratch.h"
 
 namespace cachewarm::agent {

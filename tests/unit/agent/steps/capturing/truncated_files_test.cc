@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "lib/fs/fd.h"
 #include "tests/unit/agent/steps/workbench.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "agent/sync/history.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"
 #include "tests/unit/agent/steps/workbench.h"
 #include "tests/unit/lib/bundle/signature/sample_keys.h"

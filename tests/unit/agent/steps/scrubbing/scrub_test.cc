@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "tests/unit/agent/steps/workbench.h"
 

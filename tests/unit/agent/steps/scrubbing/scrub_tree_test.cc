@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/fetching/fetch.h"
+#include "agent/steps/fetching/fetch_generation.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include "agent/steps/fetching/reuse.h"
 #include "agent/steps/fetching/seal.h"
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
 #include "lib/bundle/fit.h"
 #include "lib/bundle/signature/signature.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/starts.h"
+#include "agent/steps/start_evidence.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/fetching/fetch.h"
+#include "agent/steps/fetching/fetch_generation.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -17,7 +17,7 @@
 
 #include "agent/sync/history.h"
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
 #include "lib/bundle/signature/signature.h"
 #include "tests/unit/agent/steps/workbench.h"

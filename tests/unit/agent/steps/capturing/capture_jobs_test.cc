@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/capturing/captures.h"
+#include "agent/steps/capturing/capture_jobs.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"
 #include "tests/unit/agent/steps/workbench.h"
 
