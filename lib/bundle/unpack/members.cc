@@ -242,7 +242,7 @@ absl::Status MemberStream::WritePart(const RawFrame& frame, const LargePart& par
     CW_RETURN_IF_ERROR(frame.AwaitEarlier());
   }
   CW_ASSIGN_OR_RETURN(const bool is_whole, part.file->EndPart(content, maker));
-  whole_files_ += is_whole ? 1 : 0;
+  whole_files_ += is_whole ? 1U : 0U;
   return absl::OkStatus();
 }
 

@@ -27,13 +27,9 @@ int64_t HeaderBytes(const Entry& entry) {
 // listed file. Its header and its padded content fill its frames exactly. Another packer's header
 // may have another size: if no number of frames suits this packer's, the first suits that holds the
 // content.
-LargeFile PlaceInFrames(const Entry& entry, std::span<const int64_t> frames) {
-  LargeFile file{.entry = &entry, .frames = static_cast<int64_t>(frames.size())};
-  if (frames.size() < 2) {
-    return file;
-  }
+LargeFile PlaceInFrames(const Entry& entry, int64_t own_header, std::span<const int64_t> frames) {
   const int64_t padded_bytes = PaddedToBlock(entry.bytes);
-  const int64_t own_header = HeaderBytes(entry);
+  LargeFile file{.entry = &entry, .frames = static_cast<int64_t>(frames.size())};
   int64_t first_offset = 0;  // offset of the second frame's content
   int64_t raw_bytes = 0;
   size_t count = 0;
@@ -84,14 +80,19 @@ std::vector<LargeFile> LargeFilesOf(const Config& config) {
   }
   std::vector<LargeFile> files;
   for (size_t frame = 0; frame < last.size(); ++frame) {
-    if (last[frame] == nullptr || last[frame]->bytes <= raw_bytes[frame] - kTarBlockBytes) {
-      continue;
-    }
     size_t next = frame + 1;
-    while (next < ends[frame] && last[next] == nullptr) {
+    while (last[frame] != nullptr && next < ends[frame] && last[next] == nullptr) {
       ++next;
     }
-    files.push_back(PlaceInFrames(*last[frame], std::span(raw_bytes).subspan(frame, next - frame)));
+    if (next == frame + 1) {
+      continue;
+    }
+    const Entry& entry = *last[frame];
+    const int64_t header = HeaderBytes(entry);
+    if (header + PaddedToBlock(entry.bytes) > raw_bytes[frame]) {
+      files.push_back(
+          PlaceInFrames(entry, header, std::span(raw_bytes).subspan(frame, next - frame)));
+    }
   }
   return files;
 }

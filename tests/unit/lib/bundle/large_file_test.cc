@@ -42,7 +42,7 @@ Entry FileAt(int64_t frame, int64_t bytes, int64_t mtime_ns = 0, std::string pat
 }
 
 TEST(LargeFilesOf, HeaderAndPaddedContentFillTheFrames) {
-  Config config = Frames({1024, kFrame, kFrame, 1024, 1024});
+  Config config = Frames({1024, kFrame, kFrame, 512, 1024});
   config.entries = {FileAt(1, 2 * kFrame)};
   const std::vector<LargeFile> files = LargeFilesOf(config);
   ASSERT_EQ(files.size(), 1U);
