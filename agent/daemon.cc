@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "agent/remote/remote_endpoint.h"
-#include "agent/steps/workers.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/retire.h"
 #include "agent/tree/root.h"
@@ -256,7 +255,7 @@ void Daemon::ReportUnusable(const GpuObservation& node, const std::string& why,
 void Daemon::RunLoop(const fs::Dir& root, const GpuObservation& node, StatusWriter& writer,
                      std::stop_token stop, std::stop_token daemon_stop) {
   const std::unique_ptr<Watcher> watcher = MakeWatcher(dependencies_.clock, dependencies_.log);
-  Workers workers(config_.workers, kJobsMax);
+  bundle::WorkerPool workers(config_.workers, kJobsMax);
   Loop* running = nullptr;
   const Context context{.root = root,
                         .store = dependencies_.store,

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "agent/sync/report.h"
-#include "agent/tree/layout.h"
 #include "agent/tree/links.h"
 #include "agent/tree/root.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"

@@ -12,13 +12,13 @@
 #include <stop_token>
 #include <string>
 
-#include "agent/steps/capturing/captures.h"
+#include "agent/steps/capturing/capture_jobs.h"
 #include "agent/steps/capturing/truncated_files.h"
 #include "agent/steps/context.h"
 #include "agent/steps/fetching/fetches.h"
 #include "agent/steps/scrubbing/quarantine.h"
 #include "agent/steps/scrubbing/scrub.h"
-#include "agent/steps/starts.h"
+#include "agent/steps/start_evidence.h"
 #include "agent/steps/tables.h"
 #include "agent/steps/watched_trees.h"
 #include "agent/sync/gpu_conditions.h"

@@ -132,7 +132,6 @@ int RunDaemon(const Config& config, const sigset_t& signals) {
 
 int Main(int argc, char** argv) {
   const sigset_t signals = process::BlockSignals();
-  process::KeepMemoryLow();
   http::PrepareProcess();
   const absl::StatusOr<CommandLine> command =
       ParseConfig(process::SettingSources(argc, argv, CACHEWARM_VERSION));

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "agent/evidence/watcher.h"
+#include "agent/evidence/tree_watcher.h"
 
 namespace cachewarm::agent {
 

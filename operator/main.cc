@@ -5,7 +5,6 @@
 #include "lib/base/json_log.h"
 #include "lib/base/status.h"
 #include "lib/process/process.h"
-#include "lib/process/startup_pages.h"
 #include "operator/daemon.h"
 
 namespace cachewarm::op {
@@ -40,9 +39,6 @@ int Main(int argc, char** argv) {
                          .log = *log,
                          .registry = *registry,
                          .metrics = metrics});
-  if (const auto bytes = process::DropStartupPages(); !bytes.ok()) {
-    log->Warning("cannot drop startup pages from memory", {{"err", Message(bytes.status())}});
-  }
   const absl::Status ended = process::RunUntilSignal(
       signals, *log, [&daemon](std::stop_token stop) { return daemon.Run(stop); },
       [&daemon] { return daemon.StopLimit(); });

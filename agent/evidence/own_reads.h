@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "agent/evidence/events.h"
-#include "agent/evidence/watcher.h"
+#include "agent/evidence/tree_watcher.h"
 
 namespace cachewarm::agent {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <charconv>
 
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "fmt/format.h"
 #include "lib/base/digest.h"
 #include "lib/base/status.h"

@@ -4,13 +4,13 @@
 #include <functional>
 #include <string>
 
-#include "agent/evidence/watcher.h"
+#include "agent/evidence/tree_watcher.h"
 #include "agent/metrics.h"
-#include "agent/steps/workers.h"
 #include "lib/base/random.h"
 #include "lib/bundle/policy.h"
 #include "lib/bundle/signature/keys.h"
 #include "lib/bundle/store/store.h"
+#include "lib/bundle/worker_pool.h"
 #include "lib/fingerprint/node_facts.h"
 #include "lib/fs/dir.h"
 
@@ -21,7 +21,7 @@ struct Context {
   const fs::Dir& root;
   bundle::Store& store;
   Watcher& watcher;
-  Workers& workers;
+  bundle::WorkerPool& workers;  // for long jobs: fetches and publications
   const Clock& clock;
   Random random;
   Log& log;

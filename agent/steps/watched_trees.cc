@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
 
 namespace cachewarm::agent {

@@ -50,7 +50,7 @@ struct BundleName {
 };
 
 // Running fetches and failures since the agent started. They need not survive a restart, except
-// quarantined bundles, which are on disk too (agent/tree/quarantine.h).
+// quarantined bundles, which are on disk too (agent/tree/journal.h).
 struct History {
   std::set<std::string> fetching;                   // ids of generations that are being fetched
   std::map<std::string, FailureState> generations;  // failures of store or disk, by generation

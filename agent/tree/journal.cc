@@ -3,18 +3,87 @@
 
 #include <fmt/format.h>
 
-#include <string>
-#include <vector>
+#include <utility>
 
-#include "agent/tree/layout.h"
-#include "agent/tree/quarantine.h"
-#include "agent/tree/records.h"
+#include "agent/tree/record_file.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "lib/base/status.h"
 #include "lib/fs/tree.h"
 
+// The JSON records except activations, and the repair of the journal.
 namespace cachewarm::agent {
 namespace {
+
+constexpr size_t kDigestsMax = 64;
+constexpr size_t kMessageBytesMax = size_t{64} << 10;
+constexpr size_t kStampsMax = 1'000'000;
+constexpr int64_t kScrubBytesMax = int64_t{128} << 20;
+
+constexpr auto kGenerationFields = [](auto& io, GenerationRecord& record) {
+  io("id", record.id, {.required = true});
+  io("namespace", record.mount.ns);
+  io("name", record.mount.name);
+  io("warmupUID", record.mount.uid);
+  io("runAs", record.mount.run_as);
+  io("digests", record.digests, {.size_max = kDigestsMax});
+  io("files", record.files);
+  io("bytes", record.bytes);
+  io("fetchSeconds", record.fetch_seconds);
+};
+
+constexpr auto kStampFields = [](auto& io, FileStamp& file) {
+  io("path", file.path, {.required = true});
+  io("bytes", file.bytes);
+  io("inode", file.inode);
+  io("mtime", file.mtime_ns);
+  io("ctime", file.ctime_ns);
+};
+
+constexpr auto kScrubFields = [](auto& io, ScrubRecord& record) {
+  io("atMilliseconds", record.at);
+  io("entries", record.entries, {.min = 0});
+  io("checked", record.checked, {.min = 0});
+  io.List("modifiedByEngine", record.modified_by_engine, kStampsMax, kStampFields);
+};
+
+constexpr auto kCaptureFields = [](auto& io, api::CaptureStatus& capture) {
+  std::string state(api::Name(capture.state));
+  io("id", capture.id, {.required = true});
+  io("state", state);
+  io("digest", capture.digest);
+  io("bytes", capture.bytes);
+  io("files", capture.files);
+  io("native", capture.native);
+  io("compileSeconds", capture.compile_seconds);
+  io("leftFiles", capture.left_behind.files, {.min = 0});
+  io("leftBytes", capture.left_behind.bytes, {.min = 0});
+  io("leftDirectories", capture.left_behind.directories);
+  io("reason", capture.reason);
+  io("message", capture.message);
+  const bool is_pushed = state == api::Name(api::CaptureState::kPushed);
+  capture.state = is_pushed ? api::CaptureState::kPushed : api::CaptureState::kFailed;
+};
+
+constexpr auto kBundleFields = [](auto& io, QuarantinedBundle& bundle) {
+  io("warmupUID", bundle.name.warmup_uid, {.required = true});
+  io("digest", bundle.name.digest, {.required = true});
+  io("reason", bundle.reason);
+  io("message", bundle.message, {.size_max = kMessageBytesMax});
+  io("failures", bundle.failures);
+  io("criteria", bundle.criteria);
+  io("atMilliseconds", bundle.at);
+  io("untilMilliseconds", bundle.until);
+};
+
+constexpr auto kDamageFields = [](auto& io, DamagedTree& tree) {
+  io("atMilliseconds", tree.at);
+  io("path", tree.path);
+  io("message", tree.message, {.size_max = kMessageBytesMax});
+  io("digest", tree.digest, {.required = true});
+  io("inode", tree.inode);
+  io("untouched", tree.untouched);
+};
 
 absl::Status RemoveOrphanRecords(const fs::Dir& root, const Inventory& inventory) {
   std::vector<std::string> orphans;
@@ -31,18 +100,104 @@ absl::Status RemoveOrphanRecords(const fs::Dir& root, const Inventory& inventory
   return absl::OkStatus();
 }
 
-// Removes damage records of trees that no longer exist: a new tree of the same name would otherwise
-// count as damaged.
-absl::Status RemoveStaleDamageRecords(const fs::Dir& root, const Inventory& inventory) {
-  for (const auto& [id, tree] : inventory.damaged) {
-    if (!inventory.generations.contains(id)) {
-      CW_RETURN_IF_ERROR(RemoveDamagedTree(root, id));
-    }
-  }
-  return absl::OkStatus();
+}  // namespace
+
+absl::Status WriteGenerationRecord(const fs::Dir& root, const GenerationRecord& record,
+                                   const std::vector<EntryRecord>& entries, fs::Durable durable) {
+  CW_RETURN_IF_ERROR(WriteEntryRecords(root, record.id, entries, durable));
+  return WriteRecord(root, GenerationRecordPath(record.id), kGenerationFields, record, durable);
 }
 
-}  // namespace
+absl::StatusOr<GenerationRecord> ReadGenerationRecord(const fs::Dir& root, const std::string& id) {
+  const std::string path = GenerationRecordPath(id);
+  CW_ASSIGN_OR_RETURN(GenerationRecord record,
+                      ReadRecord<GenerationRecord>(root, path, kGenerationFields));
+  if (record.id != id) {
+    return absl::InvalidArgumentError(fmt::format("{}.id: does not match the file name", path));
+  }
+  return record;
+}
+
+absl::Status WriteScrubRecord(const fs::Dir& root, const std::string& generation,
+                              const ScrubRecord& record) {
+  return WriteRecord(root, ScrubRecordPath(generation), kScrubFields, record);
+}
+
+absl::StatusOr<ScrubRecord> ReadScrubRecord(const fs::Dir& root, const std::string& generation) {
+  return ReadRecord<ScrubRecord>(root, ScrubRecordPath(generation), kScrubFields, kScrubBytesMax);
+}
+
+absl::Status WriteCaptureRecord(const fs::Dir& root, const api::CaptureStatus& capture) {
+  return WriteRecord(root, CaptureRecordPath(capture.id), kCaptureFields, capture);
+}
+
+std::vector<api::CaptureStatus> ReadCaptureRecords(const fs::Dir& root) {
+  std::vector<api::CaptureStatus> captures;
+  // A record that cannot be read is skipped, and its capture is done again.
+  ForEachRecord(root, kCaptureRecords, [&](const std::string& path) {
+    absl::StatusOr<api::CaptureStatus> capture =
+        ReadRecord<api::CaptureStatus>(root, path, kCaptureFields);
+    if (capture.ok()) {
+      captures.push_back(*std::move(capture));
+    }
+  }).IgnoreError();
+  return captures;
+}
+
+absl::Status RemoveCaptureRecord(const fs::Dir& root, const std::string& id) {
+  return root.Remove(CaptureRecordPath(id));
+}
+
+absl::Status WriteQuarantinedBundle(const fs::Dir& root, const QuarantinedBundle& bundle) {
+  return WriteRecord(root, QuarantinedBundlePath(bundle.name.warmup_uid, bundle.name.digest),
+                     kBundleFields, bundle);
+}
+
+std::vector<QuarantinedBundle> ReadQuarantinedBundles(const fs::Dir& root) {
+  std::vector<QuarantinedBundle> bundles;
+  // If the directory is unreadable, the list is empty, and the quarantined bundles are fetched once
+  // more.
+  ForEachRecord(root, kQuarantineRecords, [&](const std::string& path) {
+    absl::StatusOr<QuarantinedBundle> bundle =
+        ReadRecord<QuarantinedBundle>(root, path, kBundleFields);
+    if (bundle.ok() &&
+        QuarantinedBundlePath(bundle->name.warmup_uid, bundle->name.digest) == path) {
+      bundles.push_back(*std::move(bundle));
+    } else {
+      root.Remove(path).IgnoreError();
+    }
+  }).IgnoreError();
+  return bundles;
+}
+
+absl::Status RemoveQuarantinedBundle(const fs::Dir& root, const BundleName& name) {
+  return root.Remove(QuarantinedBundlePath(name.warmup_uid, name.digest));
+}
+
+absl::Status WriteDamagedTree(const fs::Dir& root, const std::string& generation,
+                              const DamagedTree& tree) {
+  return WriteRecord(root, DamagedTreePath(generation), kDamageFields, tree);
+}
+
+bool IsDamagedTree(const fs::Dir& root, const std::string& generation) {
+  const absl::StatusOr<bool> exists = root.Exists(DamagedTreePath(generation));
+  // On error, treat the tree as damaged: replacing a good tree is better than using a damaged one.
+  return !exists.ok() || *exists;
+}
+
+absl::StatusOr<std::map<std::string, DamagedTree>> ReadDamagedTrees(const fs::Dir& root) {
+  std::map<std::string, DamagedTree> trees;
+  CW_RETURN_IF_ERROR(ForEachRecord(root, kDamagedRecords, [&](const std::string& path) {
+    if (const std::string id = DamagedTreeOf(path); IsGenerationId(id)) {
+      trees[id] = ReadRecord<DamagedTree>(root, path, kDamageFields).value_or(DamagedTree());
+    }
+  }));
+  return trees;
+}
+
+absl::Status RemoveDamagedTree(const fs::Dir& root, const std::string& generation) {
+  return root.Remove(DamagedTreePath(generation));
+}
 
 absl::Status RepairJournal(const fs::Dir& root, WallTime now) {
   CW_ASSIGN_OR_RETURN(const Inventory inventory, ScanInventory(root));
@@ -51,7 +206,12 @@ absl::Status RepairJournal(const fs::Dir& root, WallTime now) {
       CW_RETURN_IF_ERROR(RepairActivations(root, mount, link.generation, now));
     }
   }
-  CW_RETURN_IF_ERROR(RemoveStaleDamageRecords(root, inventory));
+  // A new tree of the same name would otherwise count as damaged.
+  for (const auto& [id, tree] : inventory.damaged) {
+    if (!inventory.generations.contains(id)) {
+      CW_RETURN_IF_ERROR(RemoveDamagedTree(root, id));
+    }
+  }
   return RemoveOrphanRecords(root, inventory);
 }
 

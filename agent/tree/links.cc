@@ -7,9 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "agent/tree/layout.h"
-#include "agent/tree/quarantine.h"
-#include "agent/tree/records.h"
+#include "agent/tree/journal.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "lib/base/status.h"
 #include "lib/fs/file.h"

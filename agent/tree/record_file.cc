@@ -3,24 +3,33 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
-#include "lib/base/status.h"
-#include "lib/codec/json_value.h"
+#include "lib/codec/json.h"
 #include "lib/fs/tree.h"
 
 namespace cachewarm::agent {
 namespace {
 
-using codec::Json;
-
 constexpr fs::WalkLimits kFolderLimits{.entries_max = 10'000, .depth_max = 1};
 
 }  // namespace
 
-absl::StatusOr<Json> ReadRecord(const fs::Dir& root, const std::string& path, int64_t bytes_max) {
+void RecordReader::ReadDigests(std::string_view name, std::vector<Digest>& value,
+                               const FieldLimits& limits) {
+  std::vector<std::string> texts;
+  reader_.Read(name, texts, limits.size_max);
+  for (const std::string& text : texts) {
+    if (absl::StatusOr<Digest> digest = Digest::Parse(text); digest.ok()) {
+      value.push_back(*std::move(digest));
+    } else {
+      reader_.Fail(name, Message(digest.status()));
+    }
+  }
+}
+
+absl::StatusOr<codec::Json> ReadJsonFile(const fs::Dir& root, const std::string& path,
+                                         int64_t bytes_max) {
   CW_ASSIGN_OR_RETURN(const std::string text, fs::ReadFile(root, path, bytes_max));
-  absl::StatusOr<Json> object =
+  absl::StatusOr<codec::Json> object =
       codec::ParseJson(text, {.bytes_max = static_cast<size_t>(bytes_max)});
   if (object.ok() && !object->is_object()) {
     return absl::InvalidArgumentError(fmt::format("{}: expected a JSON object", path));
@@ -28,8 +37,8 @@ absl::StatusOr<Json> ReadRecord(const fs::Dir& root, const std::string& path, in
   return object.ok() ? std::move(object) : Annotate(object.status(), path);
 }
 
-absl::Status WriteRecord(const fs::Dir& root, const std::string& path, const Json& object,
-                         fs::Durable durable) {
+absl::Status WriteJsonFile(const fs::Dir& root, const std::string& path, const codec::Json& object,
+                           fs::Durable durable) {
   return fs::WriteFileAtomic(root, path, codec::DumpJson(object) + "\n", kRecordMode, durable);
 }
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "lib/base/status.h"
 #include "lib/fs/file.h"

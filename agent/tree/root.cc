@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
 #include "lib/fs/file.h"
 #include "lib/fs/tree.h"

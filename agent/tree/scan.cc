@@ -5,9 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "agent/tree/layout.h"
-#include "agent/tree/quarantine.h"
-#include "agent/tree/records.h"
+#include "agent/tree/journal.h"
+#include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
 #include "lib/fs/tree.h"
 

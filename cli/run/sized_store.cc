@@ -22,7 +22,9 @@ class SizedStore::Upload : public bundle::BlobUpload {
     }
     return inner_->Write(bytes);
   }
-  absl::StatusOr<bundle::Descriptor> Commit() override { return inner_->Commit(); }
+  absl::StatusOr<bundle::Descriptor> Commit(const Digest& expected) override {
+    return inner_->Commit(expected);
+  }
 
  private:
   SizedStore& store_;

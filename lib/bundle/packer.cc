@@ -76,7 +76,7 @@ absl::Status CheckUnion(const PackTree& tree, const BaseReuse& kept, const PackO
 // Returns a bundle with the layers of the base and one new layer, which is written to `layer`.
 // Omits the new layer if it would be empty.
 absl::StatusOr<Packed> PackOntoBase(PackTree tree, BaseReuse kept, const Facts& facts,
-                                    const PackOptions& options, Sink& layer,
+                                    const PackOptions& options, LayerSink& layer,
                                     const std::stop_token& stop) {
   const Bundle& base = *options.base;
   Config config{.facts = facts, .entries = tree.entries, .layers = base.config.layers};
@@ -105,7 +105,7 @@ absl::StatusOr<Packed> PackOntoBase(PackTree tree, BaseReuse kept, const Facts& 
 }  // namespace
 
 absl::StatusOr<Packed> Pack(std::vector<PackFile> files, const Facts& facts,
-                            const PackOptions& options, Sink& layer, std::stop_token stop) {
+                            const PackOptions& options, LayerSink& layer, std::stop_token stop) {
   if (options.frame_bytes < kFrameBytesMin || options.frame_bytes % kTarBlockBytes != 0 ||
       options.frame_bytes > options.limits.frame_raw_bytes_max) {
     return absl::InvalidArgumentError(fmt::format(

@@ -49,6 +49,14 @@ struct PackOptions {
   bool keep_base = false;
 };
 
+// Accepts the bytes of a layer. A store hashes each blob that it receives, so the packer does not
+// hash the layer.
+class LayerSink : public Sink {
+ public:
+  // Called once, after the last Write(). Returns digest and size of the layer.
+  virtual absl::StatusOr<Descriptor> End() = 0;
+};
+
 struct Packed {
   Config config;
   std::string config_text;
@@ -57,9 +65,9 @@ struct Packed {
   Digest digest;  // digest of the manifest; identifies the bundle
 };
 
-// Packs `files`: writes the new layer to `layer` (nothing if the base bundle has all files) and
-// returns manifest and config. Deterministic: the bytes depend on the paths, kinds, contents,
-// mtimes, facts and base, not on the order of `files` or the number of threads.
+// Packs `files`: writes the new layer to `layer` and ends it (neither if the base bundle has all
+// files), and returns manifest and config. Deterministic: the bytes depend on the paths, kinds,
+// contents, mtimes, facts and base, not on the order of `files` or the number of threads.
 //
 // Blocks; writes to `layer` on the calling thread. The threads that it starts have ended on return.
 // Memory: the raw and the packed bytes of `threads` + 1 frames, and the entry list.
@@ -69,6 +77,6 @@ struct Packed {
 // file differs from PackFile::bytes. CANCELLED soon after `stop`. Otherwise the error of
 // PackFile::open, of a source or of the sink.
 absl::StatusOr<Packed> Pack(std::vector<PackFile> files, const Facts& facts,
-                            const PackOptions& options, Sink& layer, std::stop_token stop);
+                            const PackOptions& options, LayerSink& layer, std::stop_token stop);
 
 }  // namespace cachewarm::bundle

@@ -109,14 +109,9 @@ absl::Status CopyBlob(const RepositoryRef& from, const RepositoryRef& to, const 
     return absl::OkStatus();
   }
   CW_ASSIGN_OR_RETURN(const auto upload, to.store.StartBlob(to.repository, stop));
-  HashingSink hashed(*upload);
   CW_RETURN_IF_ERROR(from.store.ReadBlob(
-      from.repository, {.digest = blob.digest, .bytes = blob.bytes}, hashed, stop));
-  // Verify before Commit(), which would store wrong bytes as a blob with a different digest.
-  if (hashed.Finish() != blob.digest) {
-    return DigestMismatch("a blob", blob.digest);
-  }
-  CW_RETURN_IF_ERROR(upload->Commit().status());
+      from.repository, {.digest = blob.digest, .bytes = blob.bytes}, *upload, stop));
+  CW_RETURN_IF_ERROR(upload->Commit(blob.digest).status());
   report.copied_bytes += blob.bytes;
   return absl::OkStatus();
 }
@@ -145,7 +140,7 @@ absl::StatusOr<bool> HasLayers(const RepositoryRef& ref, const Bundle* bundle,
 }
 
 // Starts an upload when the first byte arrives. If no byte arrives, no blob is written.
-class LazyUpload : public Sink {
+class LazyUpload : public LayerSink {
  public:
   LazyUpload(const RepositoryRef& ref, std::stop_token stop) : ref_(ref), stop_(std::move(stop)) {}
 
@@ -156,22 +151,20 @@ class LazyUpload : public Sink {
     return upload_->Write(bytes);
   }
 
-  // Commits the upload and returns the size of the blob, 0 if nothing was written.
-  absl::StatusOr<int64_t> Commit(const Descriptor& expected) {
-    if (upload_ == nullptr) {
-      return 0;
-    }
-    CW_ASSIGN_OR_RETURN(const Descriptor stored, upload_->Commit());
-    if (stored.digest != expected.digest) {
-      return DigestMismatch("the stored layer", expected.digest);
-    }
-    return stored.bytes;
+  absl::StatusOr<Descriptor> End() override {
+    CW_ASSIGN_OR_RETURN(Descriptor stored, upload_->Commit());
+    bytes_ = stored.bytes;
+    return stored;
   }
+
+  // Returns the size of the blob, 0 if nothing was written.
+  int64_t bytes() const { return bytes_; }
 
  private:
   const RepositoryRef& ref_;
   std::stop_token stop_;
   std::unique_ptr<BlobUpload> upload_;
+  int64_t bytes_ = 0;
 };
 
 }  // namespace
@@ -192,13 +185,12 @@ absl::StatusOr<Publication> Publish(const RepositoryRef& ref, std::vector<PackFi
   }
   LazyUpload layer(ref, stop);
   CW_ASSIGN_OR_RETURN(const Packed packed, Pack(std::move(files), facts, pack, layer, stop));
-  CW_ASSIGN_OR_RETURN(const int64_t layer_bytes, layer.Commit(packed.manifest.layers.back()));
   CW_RETURN_IF_ERROR(WriteSmallBlob(ref.store, ref.repository, packed.config_text, stop).status());
   CW_RETURN_IF_ERROR(
       ref.store.WriteManifest(ref.repository, packed.manifest_text, options.tag, stop).status());
   return Publication{.digest = packed.digest,
                      .bytes = PackedBytes(packed.manifest),
-                     .new_bytes = layer_bytes + packed.manifest.config.bytes,
+                     .new_bytes = layer.bytes() + packed.manifest.config.bytes,
                      .files = static_cast<int64_t>(packed.config.entries.size()),
                      .raw_bytes = RawBytes(packed.config)};
 }

@@ -17,7 +17,7 @@ int DefaultThreads() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kUsefulThreads);
 }
 
-WorkerPool::WorkerPool(int threads) {
+WorkerPool::WorkerPool(int threads, size_t queue_max) : queue_max_(queue_max) {
   const auto wanted = static_cast<size_t>(std::clamp(threads, 1, kThreadsMax));
   running_.assign(wanted, kIdle);
   threads_.reserve(wanted);
@@ -36,23 +36,41 @@ WorkerPool::WorkerPool(int threads) {
 }
 
 WorkerPool::~WorkerPool() {
-  {
-    const std::lock_guard lock(mutex_);
-    closing_ = true;
-    waiting_.clear();
-  }
-  posted_.notify_all();
+  Stop();
 }
 
-void WorkerPool::Post(Job job) {
+void WorkerPool::Stop() {
   {
     const std::lock_guard lock(mutex_);
-    if (!error_.ok()) {
-      return;
+    stop_.request_stop();
+    waiting_.clear();
+    if (error_.ok()) {
+      failed_ = begun_;
+      error_ = absl::CancelledError("the worker pool was stopped");
+    }
+  }
+  posted_.notify_all();
+  ended_.notify_all();
+  threads_.clear();
+}
+
+bool WorkerPool::Post(Job job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!error_.ok() || waiting_.size() >= queue_max_) {
+      return false;
     }
     waiting_.push_back(std::move(job));
   }
   posted_.notify_one();
+  return true;
+}
+
+bool WorkerPool::Post(StoppableJob job) {
+  return Post([job = std::move(job), stop = stop_.get_token()](size_t) {
+    job(stop);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status WorkerPool::Wait(int64_t job) {
@@ -69,8 +87,8 @@ bool WorkerPool::HasEnded(int64_t job) const {
 void WorkerPool::Work(size_t worker) {
   std::unique_lock lock(mutex_);
   while (true) {
-    posted_.wait(lock, [&] { return closing_ || !waiting_.empty(); });
-    if (closing_) {
+    posted_.wait(lock, [&] { return stop_.stop_requested() || !waiting_.empty(); });
+    if (stop_.stop_requested()) {
       return;
     }
     const Job job = std::move(waiting_.front());

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -23,30 +24,36 @@ inline constexpr int kThreadsMax = 64;
 
 // Runs jobs on a fixed number of threads. Jobs start in the order in which they were posted. After
 // a failure no further job starts. If several jobs fail, the error of the one that was posted first
-// is reported, so that the error does not depend on the number of threads. The queue is unbounded:
-// to bound it, Wait() for an earlier job before Post(). Thread-safe.
+// is reported, so that the error does not depend on the number of threads. Thread-safe, except
+// Stop().
 class WorkerPool {
  public:
   // `worker` is the number of the thread that runs the job, from 0 to threads() - 1. State that
   // only this thread uses needs no lock.
   using Job = std::function<absl::Status(size_t worker)>;
+  // A job that cannot fail and ends soon after Stop() was called.
+  using StoppableJob = std::function<void(std::stop_token)>;
 
-  // `threads` is clamped to 1 to kThreadsMax.
-  explicit WorkerPool(int threads);
+  // `threads` is clamped to 1 to kThreadsMax. At most `queue_max` jobs wait for a thread.
+  explicit WorkerPool(int threads, size_t queue_max = std::numeric_limits<size_t>::max());
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
-  // Drops the jobs that have not started and waits for the running ones.
+  // Calls Stop().
   ~WorkerPool();
 
   // Returns the clamped number of threads. Fewer run if the system refuses to start more.
   int threads() const { return static_cast<int>(running_.size()); }
 
-  // Adds a job. Jobs are numbered from 0 in the order of the calls.
-  void Post(Job job);
+  // Queues a job. Jobs are numbered from 0 in the order of the calls. Returns false if it was not
+  // queued: the queue is full, Stop() was called or a job has failed.
+  bool Post(Job job);
+  bool Post(StoppableJob job);
   // Blocks until `job` and all earlier jobs have ended or were dropped. Returns the error of the
   // first of these jobs that failed. A job may wait for earlier jobs, never for itself or a later
   // one.
   absl::Status Wait(int64_t job);
+  // Drops the jobs that have not started, requests the running ones to stop and waits for them.
+  void Stop();
 
  private:
   void Work(size_t worker);
@@ -58,11 +65,12 @@ class WorkerPool {
   std::deque<Job> waiting_;
   int64_t begun_ = 0;             // number of jobs removed from waiting_
   std::vector<int64_t> running_;  // number of the job that each thread runs; idle: INT64_MAX
-  // Number of the first job that failed; INT64_MAX if none has failed, -1 if no thread could be
-  // started.
+  // Number of the first job that failed or was dropped by Stop(); INT64_MAX if there is none, -1 if
+  // no thread could be started.
   int64_t failed_ = std::numeric_limits<int64_t>::max();
   absl::Status error_;  // error of job number `failed_`
-  bool closing_ = false;
+  const size_t queue_max_;
+  std::stop_source stop_;
   std::vector<std::jthread> threads_;  // declared last: they use the other members
 };
 

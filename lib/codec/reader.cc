@@ -146,6 +146,13 @@ Reader& Reader::ReadParsed(std::string_view name, size_t bytes_max,
   return *this;
 }
 
+Reader& Reader::ReadMilliseconds(std::string_view name, WallTime& out) {
+  int64_t milliseconds = out.time_since_epoch().count();
+  Read(name, milliseconds);
+  out = WallTime(Duration(milliseconds));
+  return *this;
+}
+
 Reader& Reader::Read(std::string_view name, WallTime& out) {
   return ReadParsed(name, 64, &ParseTime, out);
 }

@@ -40,6 +40,9 @@ class Reader {
   Reader& Read(std::string_view name, std::map<std::string, std::string>& out,
                size_t items_max = 4096, size_t bytes_max = SIZE_MAX);
 
+  // Reads a time as an integer: milliseconds since 1970.
+  Reader& ReadMilliseconds(std::string_view name, WallTime& out);
+
   // Object() calls `each` with a reader of the member, which must be an object. List() calls `each`
   // with a reader of every item of the member, which must be a list of objects.
   Reader& Object(std::string_view name, const std::function<void(Reader&)>& each);

@@ -79,6 +79,19 @@ absl::Status WriteAll(const Fd& file, std::string_view bytes) {
   return absl::OkStatus();
 }
 
+absl::Status WriteAllAt(const Fd& file, std::string_view bytes, int64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(file.get(), bytes.data(), bytes.size(), offset);
+    if (written < 0 && errno != EINTR) {
+      return ErrnoStatus(errno, "write");
+    }
+    const auto done = std::max<ssize_t>(written, 0);
+    bytes.remove_prefix(static_cast<size_t>(done));
+    offset += done;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> ReadAll(const Fd& file, int64_t bytes_max) {
   std::string text;
   while (true) {

@@ -13,6 +13,8 @@ namespace cachewarm::fs {
 
 // Writes all of `bytes` at the descriptor's position. Continues after short writes and EINTR.
 absl::Status WriteAll(const Fd& file, std::string_view bytes);
+// Writes all of `bytes` at `offset`, and neither uses nor changes the position of `file`.
+absl::Status WriteAllAt(const Fd& file, std::string_view bytes, int64_t offset);
 // Returns the bytes from the descriptor's position to the end of the file. OUT_OF_RANGE if there
 // are more than `bytes_max`.
 absl::StatusOr<std::string> ReadAll(const Fd& file, int64_t bytes_max);

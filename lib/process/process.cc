@@ -2,7 +2,6 @@
 #include "lib/process/process.h"
 
 #include <linux/ioprio.h>
-#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,9 +22,6 @@ namespace {
 constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 250'000'000};
 constexpr int64_t kConfigBytesMax = 1 << 20;
 constexpr int kNiceMost = 19;
-// In bytes. Free memory at the end of the heap is returned to the kernel if it is larger than this.
-// A block of at least this size gets its own mapping, which is returned when the block is freed.
-constexpr int kHeapKeptMax = 128 << 10;
 
 std::string HostName() {
   std::array<char, 256> name{};
@@ -51,12 +47,6 @@ sigset_t BlockSignals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   return signals;
-}
-
-void KeepMemoryLow() {
-  mallopt(M_ARENA_MAX, 1);
-  mallopt(M_TRIM_THRESHOLD, kHeapKeptMax);
-  mallopt(M_MMAP_THRESHOLD, kHeapKeptMax);
 }
 
 void LowerThreadPriority() {

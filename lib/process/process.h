@@ -21,11 +21,6 @@ namespace cachewarm::process {
 // write(2). Call first in main, before any thread exists.
 sigset_t BlockSignals();
 
-// Configures malloc for a daemon: one heap for all threads, whose free memory is returned to the
-// kernel (mallopt(3)). By default each thread gets a heap that only grows: an operator with 4 MB in
-// use kept 37 MB of free memory. Call before any thread exists.
-void KeepMemoryLow();
-
 // Gives the calling thread CPU and disk only when no other thread needs them (nice 19, idle I/O
 // class). Ignores errors of the kernel.
 void LowerThreadPriority();

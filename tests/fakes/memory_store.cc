@@ -30,9 +30,10 @@ class MemoryStore::Upload : public BlobUpload {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Descriptor> Commit() override {
+  absl::StatusOr<Descriptor> Commit(const Digest& expected) override {
     CW_RETURN_IF_ERROR(store_.BeginCall("Commit", repository_, stop_));
     Descriptor blob{.digest = DigestOf(bytes_), .bytes = static_cast<int64_t>(bytes_.size())};
+    CW_RETURN_IF_ERROR(CheckWritten(blob.digest, expected));
     store_.StoreBlob(repository_, blob.digest, std::move(bytes_));
     return blob;
   }

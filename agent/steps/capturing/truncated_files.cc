@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
 #include "lib/caches/cache_table.h"

@@ -27,7 +27,7 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
                     const DiskLimits& disk, History& history) {
   // Start the fetch at once or not at all: a queued fetch would run before a later one with a
   // higher priority.
-  if (running_.contains(step.generation) || running_.size() >= context_.workers.threads()) {
+  if (running_.contains(step.generation) || std::ssize(running_) >= context_.workers.threads()) {
     return;
   }
   const bool posted = context_.workers.Post([this, step, table, disk](std::stop_token stop) {

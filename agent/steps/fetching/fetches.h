@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "agent/steps/context.h"
-#include "agent/steps/fetching/fetch.h"
+#include "agent/steps/fetching/fetch_generation.h"
 #include "agent/sync/history.h"
 #include "agent/sync/report.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "agent/steps/fetching/seal.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
 #include "lib/bundle/buffer.h"
 #include "lib/bundle/unpack/new_file.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/tree/records.h"
+#include "agent/tree/journal.h"
 #include "lib/bundle/format.h"
 #include "lib/bundle/unpack/needed.h"
 #include "lib/caches/cache_table.h"

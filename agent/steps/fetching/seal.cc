@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
 #include "lib/fs/file.h"
 

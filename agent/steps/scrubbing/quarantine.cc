@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "agent/tree/quarantine.h"
+#include "agent/tree/journal.h"
 #include "lib/base/status.h"
 
 namespace cachewarm::agent {

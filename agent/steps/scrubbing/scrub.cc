@@ -7,8 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "agent/tree/quarantine.h"
-#include "agent/tree/scrub_record.h"
+#include "agent/tree/journal.h"
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
 #include "lib/process/process.h"

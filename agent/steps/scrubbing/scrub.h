@@ -9,10 +9,10 @@
 #include "agent/steps/context.h"
 #include "agent/steps/scrubbing/scrub_tree.h"
 #include "agent/steps/tables.h"
-#include "agent/steps/workers.h"
 #include "agent/sync/history.h"
 #include "agent/sync/inventory.h"
 #include "lib/bundle/store/limited/bandwidth.h"
+#include "lib/bundle/worker_pool.h"
 
 namespace cachewarm::agent {
 
@@ -56,7 +56,7 @@ class Scrub {
   std::map<std::string, std::string> logged_;  // errors already logged, by generation
   std::mutex mutex_;
   std::optional<Ended> ended_;
-  Workers thread_;  // last, because its job uses all members above
+  bundle::WorkerPool thread_;  // last, because its job uses all members above
 };
 
 }  // namespace cachewarm::agent

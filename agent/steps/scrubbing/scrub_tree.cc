@@ -9,9 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "agent/tree/layout.h"
-#include "agent/tree/records.h"
-#include "agent/tree/scrub_record.h"
+#include "agent/tree/journal.h"
+#include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
 #include "lib/bundle/transfer.h"
 #include "lib/capture/stable_file.h"

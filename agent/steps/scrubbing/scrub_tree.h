@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "agent/evidence/watcher.h"
+#include "agent/evidence/tree_watcher.h"
 #include "agent/sync/damage.h"
 #include "lib/bundle/store/store.h"
 #include "lib/caches/cache_table.h"

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "fmt/format.h"
 #include "lib/base/digest.h"
 #include "lib/base/status.h"
 #include "lib/bundle/buffer.h"
@@ -120,7 +121,7 @@ class FrameMaker {
 // Writes finished frames to the sink in order, on the calling thread.
 class FrameEmitter {
  public:
-  explicit FrameEmitter(Sink& sink) : sink_(sink) {}
+  explicit FrameEmitter(LayerSink& sink) : sink_(sink) {}
 
   absl::Status Emit(const FrameBuffers& work) {
     const std::string_view packed = work.packed.view();
@@ -129,24 +130,25 @@ class FrameEmitter {
                              .raw_bytes = static_cast<int64_t>(work.raw.size()),
                              .digest = work.digest});
     raw_hash_.Update(work.raw.view());
-    blob_hash_.Update(packed);
     bytes_ += static_cast<int64_t>(packed.size());
     return sink_.Write(packed);
   }
 
-  Layer Finish() {
+  absl::StatusOr<Layer> Finish() {
+    CW_ASSIGN_OR_RETURN(Descriptor blob, sink_.End());
+    if (blob.bytes != bytes_) {
+      return absl::DataLossError(fmt::format(
+          "the store has {} bytes of the layer, but {} were written", blob.bytes, bytes_));
+    }
     index_.diff_id = raw_hash_.Finish();
-    return {
-        .index = std::move(index_),
-        .blob = {
-            .media_type = std::string(kLayerType), .digest = blob_hash_.Finish(), .bytes = bytes_}};
+    blob.media_type = std::string(kLayerType);
+    return Layer{.index = std::move(index_), .blob = std::move(blob)};
   }
 
  private:
-  Sink& sink_;
+  LayerSink& sink_;
   int64_t bytes_ = 0;
   Sha256 raw_hash_;
-  Sha256 blob_hash_;
   LayerIndex index_;
 };
 
@@ -204,7 +206,7 @@ class FramePipeline {
 
 }  // namespace
 
-absl::StatusOr<Layer> WriteLayer(PackTree& tree, const PackOptions& options, Sink& sink,
+absl::StatusOr<Layer> WriteLayer(PackTree& tree, const PackOptions& options, LayerSink& sink,
                                  const std::stop_token& stop) {
   CW_ASSIGN_OR_RETURN(const Plan plan, PlanLayer(tree, options, stop));
   FramePipeline pipeline(tree, plan, options);

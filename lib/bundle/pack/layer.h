@@ -7,7 +7,6 @@
 #include "lib/bundle/format.h"
 #include "lib/bundle/pack/tree.h"
 #include "lib/bundle/packer.h"
-#include "lib/bundle/stream.h"
 
 namespace cachewarm::bundle {
 
@@ -17,10 +16,9 @@ struct Layer {
 };
 
 // Writes `tree` as one layer to `sink` and sets frame and digest of its entries. `options.threads`
-// worker threads read, hash and compress the frames; the calling thread computes the hashes of the
-// tar and of the blob and writes to the sink, in order. Deterministic. Memory and errors are as for
-// Pack().
-absl::StatusOr<Layer> WriteLayer(PackTree& tree, const PackOptions& options, Sink& sink,
+// worker threads read, hash and compress the frames; the calling thread computes the hash of the
+// tar and writes to the sink, in order. Deterministic. Memory and errors are as for Pack().
+absl::StatusOr<Layer> WriteLayer(PackTree& tree, const PackOptions& options, LayerSink& sink,
                                  const std::stop_token& stop);
 
 }  // namespace cachewarm::bundle

@@ -99,6 +99,14 @@ absl::StatusOr<std::string> ReadSmallBlob(Store& store, const std::string& repos
   return std::move(text.text());
 }
 
+absl::Status CheckWritten(const Digest& written, const Digest& expected) {
+  return expected.empty() || written == expected
+             ? absl::OkStatus()
+             : absl::DataLossError(fmt::format("blob {} does not match its digest: the written "
+                                               "bytes have sha256 {}",
+                                               expected.Short(), written.Short()));
+}
+
 absl::StatusOr<Descriptor> WriteSmallBlob(Store& store, const std::string& repository,
                                           std::string_view bytes, std::stop_token stop) {
   const Descriptor blob{.digest = DigestOf(bytes), .bytes = static_cast<int64_t>(bytes.size())};
@@ -111,7 +119,7 @@ absl::StatusOr<Descriptor> WriteSmallBlob(Store& store, const std::string& repos
   }
   CW_ASSIGN_OR_RETURN(const std::unique_ptr<BlobUpload> upload, store.StartBlob(repository, stop));
   CW_RETURN_IF_ERROR(upload->Write(bytes));
-  return upload->Commit();
+  return upload->Commit(blob.digest);
 }
 
 }  // namespace cachewarm::bundle

@@ -21,9 +21,16 @@ namespace cachewarm::bundle {
 class BlobUpload : public Sink {
  public:
   // Makes the blob durable and returns its digest and size; the media type stays empty. Succeeds
-  // also if the blob exists already. Call at most once, after the last Write().
-  virtual absl::StatusOr<Descriptor> Commit() = 0;
+  // also if the blob exists already. If the digest of the written bytes is not `expected`, stores
+  // nothing and returns DATA_LOSS; an empty `expected` accepts every digest. Every upload hashes
+  // its bytes, so its caller does not need to. Call at most once, after the last Write().
+  virtual absl::StatusOr<Descriptor> Commit(const Digest& expected) = 0;
+  absl::StatusOr<Descriptor> Commit() { return Commit(Digest()); }
 };
+
+// Returns DATA_LOSS if `expected` is not empty and differs from `written`, the digest of the bytes
+// of an upload.
+absl::Status CheckWritten(const Digest& written, const Digest& expected);
 
 // A part of a blob.
 struct BlobRange {

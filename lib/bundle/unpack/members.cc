@@ -7,7 +7,6 @@
 #include "fmt/format.h"
 #include "lib/base/digest.h"
 #include "lib/base/status.h"
-#include "lib/bundle/unpack/needed.h"
 #include "lib/bundle/utf8.h"
 
 namespace cachewarm::bundle {
@@ -52,6 +51,9 @@ MemberStream::MemberStream(const Config& config, const std::vector<int64_t>& nee
   for (const int64_t frame : needed) {
     expected_files_ += EntriesOf(frame).size();
   }
+  for (const LargeFile& file : LargeFilesOf(config)) {
+    AddLargeFile(file);
+  }
 }
 
 MemberStream::Entries MemberStream::EntriesOf(int64_t frame) const {
@@ -62,21 +64,33 @@ MemberStream::Entries MemberStream::EntriesOf(int64_t frame) const {
   return {first, last};
 }
 
+void MemberStream::AddLargeFile(const LargeFile& file) {
+  if (file.offsets.empty()) {
+    return;
+  }
+  const int64_t first = file.entry->frame;
+  PartedFile& parted =
+      large_files_.emplace_back(*file.entry, file.frames, checks_.contents || first < newest_);
+  for (size_t i = 0; i < file.offsets.size(); ++i) {
+    const bool is_last = i + 1 == file.offsets.size();
+    large_parts_[first + static_cast<int64_t>(i)] = {
+        .file = &parted,
+        .offset = file.offsets[i],
+        .next_offset = is_last ? file.entry->bytes : file.offsets[i + 1]};
+  }
+}
+
 absl::Status MemberStream::Handle(const RawFrame& frame, FileMaker& maker) {
   const Entries listed = EntriesOf(frame.index);
-  if (listed.empty()) {
-    // Only a frame in which no listed file begins can continue a file of an earlier frame.
-    CW_RETURN_IF_ERROR(frame.AwaitEarlier());
-    if (std::optional<NewFile> open = TakeOpen(frame.index - 1); open.has_value()) {
-      return HandleRest(frame, *std::move(open), maker);
-    }
-    if (frame.index < newest_) {
-      // Skip the frame instead of parsing it: it may begin inside a file that the bundle no longer
-      // has.
-      return absl::OkStatus();
-    }
+  if (!listed.empty()) {
+    return HandleMembers(frame, listed, maker);
   }
-  return HandleMembers(frame, listed, maker);
+  if (const auto part = large_parts_.find(frame.index); part != large_parts_.end()) {
+    return ContinueLarge(frame, part->second, maker);
+  }
+  // Skip a frame of an older layer instead of parsing it: it may begin inside a file that the
+  // bundle no longer has.
+  return frame.index < newest_ ? absl::OkStatus() : HandleMembers(frame, listed, maker);
 }
 
 absl::Status MemberStream::HandleMembers(const RawFrame& frame, Entries listed, FileMaker& maker) {
@@ -90,9 +104,7 @@ absl::Status MemberStream::HandleMembers(const RawFrame& frame, Entries listed, 
       ++whole_files_;
       continue;
     }
-    CW_ASSIGN_OR_RETURN(NewFile file, NewFile::Begin(*piece.entry, ChecksContents(frame), maker));
-    CW_RETURN_IF_ERROR(file.Write(piece.content));
-    CW_RETURN_IF_ERROR(EndPart(frame, std::move(file), maker));
+    CW_RETURN_IF_ERROR(BeginLarge(frame, piece, maker));
   }
   return absl::OkStatus();
 }
@@ -185,39 +197,53 @@ absl::StatusOr<std::vector<MemberStream::FilePart>> MemberStream::Parse(const Ra
   return std::move(parsed.pieces);
 }
 
-// Handles a frame that begins inside a member: the frame holds the next part of the content of
-// `file`, followed only by padding.
-absl::Status MemberStream::HandleRest(const RawFrame& frame, NewFile file, FileMaker& maker) {
-  const auto content = std::min<size_t>(frame.raw.size(), static_cast<size_t>(file.left_bytes()));
-  CW_RETURN_IF_ERROR(file.Write(frame.raw.substr(0, content)));
+// Handles the frame in which a large file begins. Its tar header proves where the content of the
+// other frames belongs.
+absl::Status MemberStream::BeginLarge(const RawFrame& frame, const FilePart& piece,
+                                      FileMaker& maker) {
+  const auto part = large_parts_.find(frame.index);
+  if (part == large_parts_.end() || &part->second.file->entry() != piece.entry) {
+    if (!EntriesOf(frame.index + 1).empty()) {
+      return absl::InvalidArgumentError(fmt::format(
+          "member \"{}\" is refused: other members begin before it ends", piece.entry->path));
+    }
+    return absl::DataLossError(
+        fmt::format("the layers end before the content of \"{}\"", piece.entry->path));
+  }
+  const int64_t expected = part->second.next_offset;
+  if (static_cast<int64_t>(piece.content.size()) != expected) {
+    return absl::InvalidArgumentError(
+        fmt::format("member \"{}\" is refused: its first frame holds {} bytes of its content, but "
+                    "{} by the sizes of its frames",
+                    piece.entry->path, piece.content.size(), expected));
+  }
+  return WritePart(frame, part->second, piece.content, maker);
+}
+
+// Handles a frame that begins inside a large file: it holds a part of the content, followed only by
+// padding.
+absl::Status MemberStream::ContinueLarge(const RawFrame& frame, const LargePart& part,
+                                         FileMaker& maker) {
+  const auto content = std::min<size_t>(
+      frame.raw.size(), static_cast<size_t>(std::max<int64_t>(0, part.next_offset - part.offset)));
   const std::string_view padding = frame.raw.substr(content);
   if (padding.size() >= size_t{kTarBlockBytes} ||
       padding.find_first_not_of('\0') != std::string_view::npos) {
     return absl::InvalidArgumentError(fmt::format(
-        "member \"{}\" is refused: its last frame also holds other data", file.entry().path));
+        "member \"{}\" is refused: its last frame also holds other data", part.file->entry().path));
   }
-  return EndPart(frame, std::move(file), maker);
+  return WritePart(frame, part, frame.raw.substr(0, content), maker);
 }
 
-// Closes the file if it is complete; else keeps it open for the next frame.
-absl::Status MemberStream::EndPart(const RawFrame& frame, NewFile file, FileMaker& maker) {
-  if (file.left_bytes() == 0) {
-    ++whole_files_;
-    return file.End(maker);
+absl::Status MemberStream::WritePart(const RawFrame& frame, const LargePart& part,
+                                     std::string_view content, FileMaker& maker) {
+  CW_RETURN_IF_ERROR(part.file->Write(part.offset, content, maker));
+  if (part.file->is_checked()) {
+    CW_RETURN_IF_ERROR(frame.AwaitEarlier());
   }
-  if (!EntriesOf(frame.index + 1).empty()) {
-    return absl::InvalidArgumentError(fmt::format(
-        "member \"{}\" is refused: other members begin before it ends", file.entry().path));
-  }
-  const std::lock_guard lock(mutex_);
-  open_.emplace(frame.index, std::move(file));
+  CW_ASSIGN_OR_RETURN(const bool is_whole, part.file->EndPart(content, maker));
+  whole_files_ += is_whole ? 1U : 0U;
   return absl::OkStatus();
-}
-
-std::optional<NewFile> MemberStream::TakeOpen(int64_t frame) {
-  const std::lock_guard lock(mutex_);
-  auto node = open_.extract(frame);
-  return node.empty() ? std::nullopt : std::optional<NewFile>(std::move(node.mapped()));
 }
 
 absl::Status MemberStream::Finish() const {

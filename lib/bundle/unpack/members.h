@@ -3,10 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -18,6 +17,7 @@
 #include "lib/bundle/policy.h"
 #include "lib/bundle/tar.h"
 #include "lib/bundle/unpack/frames.h"
+#include "lib/bundle/unpack/needed.h"
 #include "lib/bundle/unpack/new_file.h"
 
 namespace cachewarm::bundle {
@@ -38,8 +38,8 @@ struct MemberChecks {
 //   - Older layers may also contain files that the bundle no longer has. These are skipped.
 //
 // INVALID_ARGUMENT if policy.h or the entry list does not allow a member, DATA_LOSS if content does
-// not match its digest. Thread-safe: frames are handled concurrently, but the parts of a file that
-// spans frames are written in order.
+// not match its digest. Thread-safe: frames are handled concurrently and in any order. Only the
+// sha256 of a file that spans frames is computed in the order of its frames.
 class MemberStream {
  public:
   // `config` must outlive this object. `needed`: the indices of the frames that will be passed to
@@ -79,9 +79,18 @@ class MemberStream {
   bool MayHoldUnlisted(const Member& member, const RawFrame& frame) const;
   absl::Status HandleMembers(const RawFrame& frame, Entries listed, FileMaker& maker);
   absl::StatusOr<std::vector<FilePart>> Parse(const RawFrame& frame, Entries listed) const;
-  absl::Status HandleRest(const RawFrame& frame, NewFile file, FileMaker& maker);
-  absl::Status EndPart(const RawFrame& frame, NewFile file, FileMaker& maker);
-  std::optional<NewFile> TakeOpen(int64_t frame);
+  // The part of a large file that a frame holds.
+  struct LargePart {
+    PartedFile* file = nullptr;
+    int64_t offset = 0;       // in the content
+    int64_t next_offset = 0;  // of the next part
+  };
+
+  void AddLargeFile(const LargeFile& file);
+  absl::Status BeginLarge(const RawFrame& frame, const FilePart& piece, FileMaker& maker);
+  absl::Status ContinueLarge(const RawFrame& frame, const LargePart& part, FileMaker& maker);
+  absl::Status WritePart(const RawFrame& frame, const LargePart& part, std::string_view content,
+                         FileMaker& maker);
 
   const MemberChecks checks_;
   const int64_t newest_;                // index of the first frame of the newest layer
@@ -90,8 +99,8 @@ class MemberStream {
   size_t expected_files_ = 0;
   std::atomic<size_t> whole_files_ = 0;
 
-  mutable std::mutex mutex_;
-  std::map<int64_t, NewFile> open_;  // incomplete files, by the frame of their latest part
+  std::deque<PartedFile> large_files_;
+  std::map<int64_t, LargePart> large_parts_;  // by frame
 };
 
 }  // namespace cachewarm::bundle

@@ -14,11 +14,26 @@ namespace cachewarm::bundle {
 // none of the files.
 using PresentEntries = std::vector<bool>;
 
-// Returns the frames to transfer: all that may hold a part of a file that is not present. The
-// result has indices across all layers. If no file of the newest layer is present, includes all
-// frames of that layer, so that unlisted content in it is detected. Omits the frames of older
-// layers that hold only files which the bundle no longer has.
+// Returns the frames to transfer: all that hold a part of a file that is not present. The result
+// has indices across all layers. If no file of the newest layer is present, includes all frames of
+// that layer, so that unlisted content in it is detected. Omits the frames of older layers that
+// hold only files which the bundle no longer has.
 std::vector<int64_t> NeededFrames(const Config& config, const PresentEntries& present);
+
+// A file that is larger than its frame. It continues in the frames after Entry::frame, which hold
+// nothing else.
+struct LargeFile {
+  const Entry* entry = nullptr;
+  int64_t frames = 0;  // number of its frames
+  // Offset of the content that each of its frames holds; empty if the frames before the next listed
+  // file or the end of the layer are too few for the file.
+  std::vector<int64_t> offsets;
+};
+
+// Returns the large files of a bundle, at most one for each frame in which a file begins. Their
+// offsets follow from the sizes in the index, so a frame can be written before the frames before it
+// have been read. A reader must compare the first frame with them: only its tar header proves them.
+std::vector<LargeFile> LargeFilesOf(const Config& config);
 
 // A range of contiguous frames in one layer.
 struct FrameRun {

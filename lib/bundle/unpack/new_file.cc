@@ -53,31 +53,31 @@ absl::Status WriteFile(const Entry& entry, std::string_view content, FileMaker& 
   return Close(file, entry, maker);
 }
 
-absl::StatusOr<NewFile> NewFile::Begin(const Entry& entry, bool checked, FileMaker& maker) {
-  CW_ASSIGN_OR_RETURN(fs::Fd file, maker.Make(entry));
-  return NewFile(entry, checked, std::move(file));
+absl::Status PartedFile::Write(int64_t offset, std::string_view content, FileMaker& maker) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!file_.has_value()) {
+      CW_ASSIGN_OR_RETURN(file_, maker.Make(entry_));
+    }
+  }
+  return file_->ok() ? Annotate(fs::WriteAllAt(*file_, content, offset), entry_.path)
+                     : absl::OkStatus();
 }
 
-absl::Status NewFile::Write(std::string_view content) {
-  const auto bytes = static_cast<int64_t>(content.size());
-  if (bytes > left_bytes_) {
-    return absl::InvalidArgumentError(
-        fmt::format("member \"{}\" is refused: it has {} bytes more than in the entry list",
-                    entry_->path, bytes - left_bytes_));
+absl::StatusOr<bool> PartedFile::EndPart(std::string_view content, FileMaker& maker) {
+  const std::lock_guard lock(mutex_);
+  if (is_checked_) {
+    hash_.Update(content);
   }
-  if (hash_.has_value()) {
-    hash_->Update(content);
+  if (--left_parts_ > 0) {
+    return false;
   }
-  left_bytes_ -= bytes;
-  return WriteContent(file_, *entry_, content);
-}
-
-absl::Status NewFile::End(FileMaker& maker) {
-  if (hash_.has_value() && hash_->Finish() != entry_->digest) {
-    return EntryDigestMismatch(*entry_);
+  if (is_checked_ && hash_.Finish() != entry_.digest) {
+    return EntryDigestMismatch(entry_);
   }
-  const fs::Fd file = std::move(file_);
-  return Close(file, *entry_, maker);
+  const fs::Fd file = *std::exchange(file_, std::nullopt);
+  CW_RETURN_IF_ERROR(Close(file, entry_, maker));
+  return true;
 }
 
 }  // namespace cachewarm::bundle

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string_view>
 
@@ -38,34 +39,30 @@ absl::Status SetMtime(const Entry& entry, const fs::Fd& file);
 // Creates the file of `entry` with `content`, and sets its mtime. Does not check size or digest.
 absl::Status WriteFile(const Entry& entry, std::string_view content, FileMaker& maker);
 
-// Writes a file whose content arrives in several pieces. One thread at a time; `maker` may differ
-// between the calls.
-class NewFile {
+// Writes a file whose parts arrive in any order, on several threads. Thread-safe.
+class PartedFile {
  public:
-  // `entry` must outlive the NewFile. If `checked`, End() compares the sha256 of the content with
-  // that of the entry.
-  static absl::StatusOr<NewFile> Begin(const Entry& entry, bool checked, FileMaker& maker);
+  // `entry` must outlive the PartedFile. If `is_checked`, the sha256 of the content is compared
+  // with that of the entry.
+  PartedFile(const Entry& entry, int64_t parts, bool is_checked)
+      : entry_(entry), is_checked_(is_checked), left_parts_(parts) {}
 
-  const Entry& entry() const { return *entry_; }
-  int64_t left_bytes() const { return left_bytes_; }
-  // Appends `content`. INVALID_ARGUMENT if the file becomes longer than the size of the entry.
-  absl::Status Write(std::string_view content);
-  // Sets the mtime and closes the file. Call when left_bytes() is 0. DATA_LOSS if the file is
-  // `checked` and its sha256 differs.
-  absl::Status End(FileMaker& maker);
+  const Entry& entry() const { return entry_; }
+  bool is_checked() const { return is_checked_; }
+  // Writes `content` at `offset`. Creates the file if this is the first call. `maker` is that of
+  // the calling thread.
+  absl::Status Write(int64_t offset, std::string_view content, FileMaker& maker);
+  // Call once for each part, after Write(); if is_checked(), in the order of the parts. After the
+  // last one, sets the mtime, closes the file and returns true. DATA_LOSS if the sha256 differs.
+  absl::StatusOr<bool> EndPart(std::string_view content, FileMaker& maker);
 
  private:
-  NewFile(const Entry& entry, bool checked, fs::Fd file)
-      : entry_(&entry), file_(std::move(file)), left_bytes_(entry.bytes) {
-    if (checked) {
-      hash_.emplace();
-    }
-  }
-
-  const Entry* entry_;
-  fs::Fd file_;
-  int64_t left_bytes_;
-  std::optional<Sha256> hash_;
+  const Entry& entry_;
+  const bool is_checked_;
+  std::mutex mutex_;
+  std::optional<fs::Fd> file_;  // set by the first Write(); empty Fd: the content is not kept
+  int64_t left_parts_;
+  Sha256 hash_;
 };
 
 }  // namespace cachewarm::bundle

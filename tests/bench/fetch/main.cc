@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_fetch ROOT STORE NAMESPACE NAME TAG [OLDER]: fetches a tag like the agent, to a complete
 // tree below ROOT. With OLDER, a tag that an earlier run fetched there, it updates that tree.
-// Prints the path of the tree, the transferred bytes and the reused bytes as JSON. Uses the agent's
-// allocator settings, so its memory is comparable.
+// Prints the path of the tree, the transferred bytes and the reused bytes as JSON.
 #include <cstdio>
 #include <stop_token>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "agent/steps/fetching/fetch.h"
-#include "agent/tree/layout.h"
+#include "agent/steps/fetching/fetch_generation.h"
 #include "agent/tree/root.h"
+#include "agent/tree/root_layout.h"
 #include "fmt/format.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/open.h"
 #include "lib/gpu/probe.h"
 #include "lib/probe/node_probe.h"
-#include "lib/process/process.h"
 
 namespace cachewarm {
 namespace {
@@ -66,7 +64,6 @@ absl::StatusOr<std::string> Run(const Words& words) {
 }  // namespace cachewarm
 
 int main(int argc, char** argv) {
-  cachewarm::process::KeepMemoryLow();
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() != 5 && words.size() != 6) {
     std::fputs("usage: bench_fetch ROOT STORE NAMESPACE NAME TAG [OLDER]\n", stderr);

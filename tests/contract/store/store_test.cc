@@ -137,6 +137,28 @@ TEST_P(StoreContract, BlobAppearsOnlyWithCommit) {
   EXPECT_FALSE(*store().HasBlob(kRepository, DigestOf(bytes), {}));
 }
 
+TEST_P(StoreContract, CommitRefusesOtherBytesThanExpected) {
+  const Digest other = DigestOf("other bytes");
+  for (const size_t size : {size_t{10}, size_t{9} << 20}) {
+    const std::string bytes = Noise(size, 5);
+    {
+      const auto upload = store().StartBlob(kRepository, {});
+      ASSERT_TRUE(upload.ok()) << upload.status();
+      ASSERT_TRUE((*upload)->Write(bytes).ok());
+      const absl::Status refused = (*upload)->Commit(other).status();
+      EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+    }
+    EXPECT_FALSE(*store().HasBlob(kRepository, other, {}));
+    EXPECT_FALSE(*store().HasBlob(kRepository, DigestOf(bytes), {}));
+    const auto upload = store().StartBlob(kRepository, {});
+    ASSERT_TRUE((*upload)->Write(bytes).ok());
+    const auto blob = (*upload)->Commit(DigestOf(bytes));
+    ASSERT_TRUE(blob.ok()) << blob.status();
+    EXPECT_EQ(blob->digest, DigestOf(bytes));
+    EXPECT_EQ(blob->bytes, static_cast<int64_t>(size));
+  }
+}
+
 TEST_P(StoreContract, WritingBlobTwiceSucceeds) {
   const Descriptor first = WriteBlob("the same");
   const Descriptor second = WriteBlob("the same");

@@ -30,7 +30,7 @@ from harness.warmup import Warmup, warmup_for  # noqa: E402
 
 NODE = "node-a"
 READS = {"get", "list", "watch"}
-RSS_MB_MAX = 64
+RSS_MB_MAX = 128
 # How long nothing may be written until the cluster counts as steady, and how long it is watched. A
 # pod without a readiness probe is written about a minute after it has begun to run.
 QUIET_SECONDS = 75

@@ -5,15 +5,13 @@
 #include <optional>
 #include <variant>
 
-#include "agent/steps/fetching/fetch.h"
+#include "agent/steps/fetching/fetch_generation.h"
 #include "agent/steps/scrubbing/scrub_tree.h"
 #include "agent/sync/plan.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/links.h"
-#include "agent/tree/quarantine.h"
 #include "agent/tree/root.h"
 #include "agent/tree/scan.h"
-#include "agent/tree/scrub_record.h"
 #include "lib/base/status.h"
 #include "lib/fs/tree.h"
 #include "tests/unit/agent/fake_watcher.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "lib/base/digest.h"
 #include "lib/bundle/store/store.h"
 

@@ -16,14 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "agent/steps/capturing/publish.h"
+#include "agent/steps/capturing/publication.h"
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
-#include "agent/tree/quarantine.h"
-#include "agent/tree/records.h"
 #include "agent/tree/root.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
-#include "agent/tree/scrub_record.h"
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/layout/layout_store.h"

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/steps/capturing/publish.h"
-#include "agent/tree/layout.h"
+#include "agent/steps/capturing/publication.h"
+#include "agent/tree/root_layout.h"
 #include "fmt/format.h"
 #include "lib/api/condition.h"
 #include "lib/api/names.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "fmt/format.h"
 #include "lib/api/node_cache.h"
 #include "lib/codec/json.h"

@@ -17,7 +17,7 @@
 
 #include "agent/config.h"
 #include "agent/daemon.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "lib/api/node_cache.h"
 #include "lib/codec/json_value.h"
 #include "lib/http/client.h"

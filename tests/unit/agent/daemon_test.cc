@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "agent/tree/layout.h"
 #include "agent/tree/root.h"
+#include "agent/tree/root_layout.h"
 #include "lib/codec/json_value.h"
 #include "lib/http/client.h"
 #include "tests/fakes/fake_api_server.h"

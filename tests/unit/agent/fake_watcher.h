@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/evidence/watcher.h"
+#include "agent/evidence/tree_watcher.h"
 
 namespace cachewarm::agent {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"
 #include "lib/bundle/signature/signature.h"
 #include "tests/unit/agent/loop_fixture.h"

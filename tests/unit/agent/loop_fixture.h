@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "agent/loop.h"
-#include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "agent/tree/root_layout.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {
@@ -27,7 +27,7 @@ class LoopTest : public ::testing::Test, protected Workbench {
 
   void Restart(LoopOptions options = {.version = "test"}) {
     loop_.reset();
-    workers_ = std::make_unique<Workers>(2, 8);
+    workers_ = std::make_unique<bundle::WorkerPool>(2, 8);
     context_ = std::make_unique<Context>(ContextWith(*workers_));
     loop_ = std::make_unique<Loop>(*context_, GpuObservation{.facts = node_}, options,
                                    [this](std::string target, api::NodeCacheStatus status) {
@@ -85,7 +85,7 @@ class LoopTest : public ::testing::Test, protected Workbench {
     return FilesBelow(std::filesystem::canonical(root_ / MountPath(kMount)));
   }
 
-  std::unique_ptr<Workers> workers_;
+  std::unique_ptr<bundle::WorkerPool> workers_;
   std::unique_ptr<Context> context_;
   api::NodeCacheSpec spec_;
   std::vector<api::CacheChoice> caches_;

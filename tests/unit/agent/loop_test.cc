@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"
 #include "tests/unit/agent/loop_fixture.h"
 

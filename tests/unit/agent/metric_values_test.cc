@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "agent/loop.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "tests/fakes/await.h"
 #include "tests/fakes/setting_tests.h"
 #include "tests/unit/agent/steps/workbench.h"
@@ -91,7 +91,7 @@ class MetricValues : public ::testing::Test, protected Workbench {
 
   std::promise<void> gate_;
   std::atomic<int> held_ = 0;
-  Workers workers_{2, 8};
+  bundle::WorkerPool workers_{2, 8};
   const Context context_ = ContextWith(workers_);
   api::NodeCacheStatus status_;
   std::unique_ptr<Loop> loop_;  // last: its end stops the workers

@@ -41,8 +41,9 @@ class LayoutUpload : public BlobUpload {
     return file_.Write(bytes);
   }
 
-  absl::StatusOr<Descriptor> Commit() override {
+  absl::StatusOr<Descriptor> Commit(const Digest& expected) override {
     Descriptor blob{.digest = hash_.Finish(), .bytes = bytes_};
+    CW_RETURN_IF_ERROR(CheckWritten(blob.digest, expected));
     CW_RETURN_IF_ERROR(file_.MoveTo(fmt::format("{}/{}", kBlobs, blob.digest.hex()), kBlobMode));
     return blob;
   }

@@ -34,9 +34,9 @@ class LimitedStore::Upload : public BlobUpload {
     CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, writing_.Acquire(stop_));
     return upload_->Write(bytes);
   }
-  absl::StatusOr<Descriptor> Commit() override {
+  absl::StatusOr<Descriptor> Commit(const Digest& expected) override {
     CW_ASSIGN_OR_RETURN(const Semaphore::Permit permit, writing_.Acquire(stop_));
-    return upload_->Commit();
+    return upload_->Commit(expected);
   }
 
  private:

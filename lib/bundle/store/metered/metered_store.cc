@@ -53,8 +53,8 @@ class MeteredStore::Upload : public BlobUpload {
     }
     return status;
   }
-  absl::StatusOr<Descriptor> Commit() override {
-    auto blob = Timed([&] { return upload_->Commit(); });
+  absl::StatusOr<Descriptor> Commit(const Digest& expected) override {
+    auto blob = Timed([&] { return upload_->Commit(expected); });
     call_.code = blob.status().code();
     return blob;
   }

@@ -80,9 +80,10 @@ absl::Status RegistryUpload::Write(std::string_view bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Descriptor> RegistryUpload::Commit() {
+absl::StatusOr<Descriptor> RegistryUpload::Commit(const Digest& expected) {
   const auto bytes = sent_bytes_ + static_cast<int64_t>(chunk_.size());
   const Descriptor blob{.digest = hash_.Finish(), .bytes = bytes};
+  CW_RETURN_IF_ERROR(CheckWritten(blob.digest, expected));
   if (location_.empty()) {
     CW_RETURN_IF_ERROR(Open());
   } else {

@@ -41,7 +41,7 @@ class RegistryUpload : public BlobUpload {
   absl::Status Adopt(const http::Response& opened);
 
   absl::Status Write(std::string_view bytes) override;
-  absl::StatusOr<Descriptor> Commit() override;
+  absl::StatusOr<Descriptor> Commit(const Digest& expected) override;
 
  private:
   absl::Status Open();

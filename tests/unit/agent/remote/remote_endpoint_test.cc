@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "agent/evidence/classify.h"
-#include "agent/evidence/watcher.h"
+#include "agent/evidence/tree_watcher.h"
 #include "lib/base/digest.h"
 #include "lib/caches/cache_table.h"
 #include "tests/fakes/await.h"

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "agent/steps/capturing/publish.h"
+#include "agent/steps/capturing/publication.h"
 #include "agent/steps/context.h"
-#include "agent/steps/fetching/fetch.h"
+#include "agent/steps/fetching/fetch_generation.h"
 #include "lib/fingerprint/key.h"
 #include "lib/fs/tree.h"
 #include "lib/metrics/metrics.h"
@@ -90,7 +90,7 @@ class Workbench {
   }
 
   Context ContextWith(
-      Workers& workers, std::function<void()> wake = [] {}) {
+      bundle::WorkerPool& workers, std::function<void()> wake = [] {}) {
     return {.root = root_.dir(),
             .store = store_,
             .watcher = watcher_,

@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "agent/tree/layout.h"
-#include "agent/tree/records.h"
+#include "agent/tree/journal.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "tests/unit/agent/scratch.h"
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <string>
 
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "tests/unit/agent/scratch.h"
 

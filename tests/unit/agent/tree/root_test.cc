@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <string>
 
-#include "agent/tree/layout.h"
+#include "agent/tree/journal.h"
 #include "agent/tree/links.h"
-#include "agent/tree/records.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "tests/unit/agent/scratch.h"
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/tree/scrub_record.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +6,7 @@
 #include <string>
 
 #include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "tests/unit/agent/scratch.h"
 
 namespace cachewarm::agent {

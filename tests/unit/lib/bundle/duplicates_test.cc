@@ -224,7 +224,7 @@ TEST(Duplicates, FileThatChangesBeforeItIsStoredAborts) {
   files[0].open = [&opened]() -> absl::StatusOr<std::unique_ptr<Source>> {
     return std::make_unique<OwnedSource>(Noise(kLarge, ++opened == 1 ? 1 : 9));
   };
-  TextSink layer(1U << 20U);
+  LayerText layer(1U << 20U);
   const auto packed = Pack(std::move(files), {}, {.frame_bytes = kFrame}, layer, std::stop_token());
   EXPECT_TRUE(absl::IsAborted(packed.status())) << packed.status();
   EXPECT_THAT(std::string(packed.status().message()), HasSubstr("\"a\""));

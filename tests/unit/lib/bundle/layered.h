@@ -20,7 +20,7 @@ struct Made {
 };
 
 inline Made MakeWith(const TestTree& tree, const Made* base, PackOptions options) {
-  TextSink layer(64U << 20U);
+  LayerText layer(64U << 20U);
   options.base = base == nullptr ? nullptr : &base->bundle;
   auto packed = Pack(FilesOf(tree), SampleFacts(), options, layer, std::stop_token());
   EXPECT_TRUE(packed.ok()) << packed.status();

@@ -42,7 +42,7 @@ TEST(Packer, UnpackAcceptsPiecesOfAnySize) {
 TEST(Packer, DigestDoesNotDependOnFileOrder) {
   std::vector<PackFile> backwards = FilesOf(SampleTree());
   std::reverse(backwards.begin(), backwards.end());
-  TextSink layer(1U << 20U);
+  LayerText layer(1U << 20U);
   const auto packed =
       Pack(std::move(backwards), SampleFacts(), {.frame_bytes = 4096}, layer, std::stop_token());
   ASSERT_TRUE(packed.ok());
@@ -128,7 +128,7 @@ TEST(Packer, RejectsInvalidTrees) {
     for (const std::string& path : c.paths) {
       files.push_back(FileOf(path, {.content = "x"}));
     }
-    TextSink layer(1U << 20U);
+    LayerText layer(1U << 20U);
     const auto packed = Pack(std::move(files), {}, {}, layer, std::stop_token());
     EXPECT_TRUE(absl::IsInvalidArgument(packed.status())) << c.message << packed.status();
     EXPECT_THAT(std::string(packed.status().message()), HasSubstr(c.message));
@@ -140,7 +140,7 @@ TEST(Packer, FileThatChangedItsSizeAborts) {
   for (const int64_t claimed : {3, 5}) {
     std::vector<PackFile> files = {FileOf("a", {.content = "four"})};
     files[0].bytes = claimed;
-    TextSink layer(1U << 20U);
+    LayerText layer(1U << 20U);
     const auto packed = Pack(std::move(files), {}, {}, layer, std::stop_token());
     EXPECT_TRUE(absl::IsAborted(packed.status())) << packed.status();
   }
@@ -148,25 +148,41 @@ TEST(Packer, FileThatChangedItsSizeAborts) {
 
 TEST(Packer, ReturnsErrorsOfSourceAndSink) {
   std::vector<PackFile> files = {FileOf("a", {.content = Noise(10'000, 4)})};
-  TextSink full(100);
+  LayerText full(100);
   EXPECT_TRUE(absl::IsResourceExhausted(
       Pack(files, {}, {.frame_bytes = 4096}, full, std::stop_token()).status()));
   files[0].open = [] { return absl::PermissionDeniedError("no"); };
-  TextSink layer(1U << 20U);
+  LayerText layer(1U << 20U);
   EXPECT_TRUE(absl::IsPermissionDenied(Pack(files, {}, {}, layer, std::stop_token()).status()));
+}
+
+// Reports one byte less than it was given.
+class LossyLayer : public LayerText {
+ public:
+  LossyLayer() : LayerText(1U << 20U) {}
+  absl::StatusOr<Descriptor> End() override {
+    text().pop_back();
+    return LayerText::End();
+  }
+};
+
+TEST(Packer, RejectsALayerThatTheSinkShortened) {
+  LossyLayer layer;
+  const auto packed = Pack(FilesOf(SampleTree()), {}, {}, layer, std::stop_token());
+  EXPECT_TRUE(absl::IsDataLoss(packed.status())) << packed.status();
 }
 
 TEST(Packer, StopsOnRequest) {
   std::stop_source stop;
   stop.request_stop();
-  TextSink layer(1U << 20U);
+  LayerText layer(1U << 20U);
   EXPECT_TRUE(
       absl::IsCancelled(Pack(FilesOf(SampleTree()), {}, {}, layer, stop.get_token()).status()));
 }
 
 TEST(Packer, RejectsInvalidFrameSizes) {
   for (const int64_t frame_bytes : {0, 512, 4097, 1 << 30}) {
-    TextSink layer(1U << 20U);
+    LayerText layer(1U << 20U);
     EXPECT_TRUE(absl::IsInvalidArgument(
         Pack(FilesOf(SampleTree()), {}, {.frame_bytes = frame_bytes}, layer, std::stop_token())
             .status()));

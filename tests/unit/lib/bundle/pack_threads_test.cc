@@ -43,12 +43,17 @@ class Opened {
   std::atomic<int> count_ = 0;
 };
 
-class CallSink : public Sink {
+class CallSink : public LayerSink {
  public:
   explicit CallSink(std::function<absl::Status()> on_write) : on_write_(std::move(on_write)) {}
-  absl::Status Write(std::string_view /*bytes*/) override { return on_write_(); }
+  absl::Status Write(std::string_view bytes) override {
+    bytes_ += static_cast<int64_t>(bytes.size());
+    return on_write_();
+  }
+  absl::StatusOr<Descriptor> End() override { return Descriptor{.bytes = bytes_}; }
 
  private:
+  int64_t bytes_ = 0;
   std::function<absl::Status()> on_write_;
 };
 
@@ -84,7 +89,7 @@ TEST_P(PackThreads, OpenEachFileOnce) {
       return open();
     };
   }
-  TextSink layer(64U << 20U);
+  LayerText layer(64U << 20U);
   ASSERT_TRUE(Pack(files, {}, Options(), layer, {}).ok());
   EXPECT_EQ(opened.size(), files.size());
   for (const PackFile& file : files) {
@@ -165,7 +170,7 @@ TEST_P(PackThreads, StopOnErrorInsideALargeFile) {
                      .open = [good_bytes]() -> absl::StatusOr<std::unique_ptr<Source>> {
                        return std::make_unique<BreakingSource>(good_bytes);
                      }});
-    TextSink layer(1U << 20U);
+    LayerText layer(1U << 20U);
     EXPECT_EQ(Pack(std::move(files), {}, Options(), layer, {}).status(),
               absl::DataLossError("broken"))
         << good_bytes;
@@ -176,7 +181,7 @@ TEST_P(PackThreads, AbortOnWrongSizeOfALargeFile) {
   for (const int64_t claimed : {99'999, 100'001, 8191, 8193}) {
     std::vector<PackFile> files = {FileOf("a", {.content = Noise(100'000, 1)})};
     files[0].bytes = claimed;
-    TextSink layer(1U << 20U);
+    LayerText layer(1U << 20U);
     EXPECT_TRUE(absl::IsAborted(Pack(std::move(files), {}, Options(), layer, {}).status()))
         << claimed;
   }

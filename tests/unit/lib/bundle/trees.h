@@ -90,6 +90,20 @@ inline Facts SampleFacts() {
           .compile_milliseconds = 12'345};
 }
 
+// Collects the bytes of a layer, at most `bytes_max`.
+class LayerText : public LayerSink {
+ public:
+  explicit LayerText(size_t bytes_max) : text_(bytes_max) {}
+  absl::Status Write(std::string_view bytes) override { return text_.Write(bytes); }
+  absl::StatusOr<Descriptor> End() override {
+    return Descriptor{.digest = DigestOf(text()), .bytes = static_cast<int64_t>(text().size())};
+  }
+  std::string& text() { return text_.text(); }
+
+ private:
+  TextSink text_;
+};
+
 struct PackedSample {
   Packed packed;
   std::string layer;
@@ -98,7 +112,7 @@ struct PackedSample {
 inline PackedSample PackTree(const TestTree& tree, int64_t frame_bytes = 4096,
                              int threads = DefaultThreads()) {
   PackedSample sample;
-  TextSink layer(64U << 20U);
+  LayerText layer(64U << 20U);
   auto packed = Pack(FilesOf(tree), SampleFacts(), {.frame_bytes = frame_bytes, .threads = threads},
                      layer, std::stop_token());
   EXPECT_TRUE(packed.ok()) << packed.status();

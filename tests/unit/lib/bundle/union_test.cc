@@ -29,7 +29,7 @@ Made Add(const TestTree& tree, const Made& base, int threads = DefaultThreads())
 }
 
 absl::Status ErrorOf(const TestTree& tree, const PackOptions& options) {
-  TextSink layer(64U << 20U);
+  LayerText layer(64U << 20U);
   return Pack(FilesOf(tree), SampleFacts(), options, layer, std::stop_token()).status();
 }
 

@@ -32,7 +32,7 @@ TEST_P(UnpackThreads, WriteTheSameTree) {
   }
 }
 
-TEST_P(UnpackThreads, WriteLargeFileInOrder) {
+TEST_P(UnpackThreads, WriteLargeFiles) {
   const TestTree tree = {
       {"a", {.content = Noise(1'000'000, 1)}},
       {"b", {.content = "small"}},

@@ -163,7 +163,7 @@ TEST(Update, FailsIfAFileCannotBeRead) {
   const Made base = Make(ManyFiles());
   std::vector<PackFile> files = FilesOf(ManyFiles());
   files[5].open = [] { return absl::UnavailableError("gone"); };
-  TextSink layer(64U << 20U);
+  LayerText layer(64U << 20U);
   const auto packed =
       Pack(std::move(files), SampleFacts(), {.frame_bytes = 4096, .base = &base.bundle}, layer, {});
   EXPECT_TRUE(absl::IsUnavailable(packed.status())) << packed.status();
@@ -173,7 +173,7 @@ TEST(Update, StopsOnRequest) {
   const Made base = Make(ManyFiles());
   std::stop_source stop;
   stop.request_stop();
-  TextSink layer(64U << 20U);
+  LayerText layer(64U << 20U);
   const auto packed = Pack(FilesOf(ManyFiles()), SampleFacts(),
                            {.frame_bytes = 4096, .base = &base.bundle}, layer, stop.get_token());
   EXPECT_TRUE(absl::IsCancelled(packed.status())) << packed.status();
@@ -239,7 +239,7 @@ TEST(Update, OnlyOldLayersMayHoldUnlistedFiles) {
 }
 
 TEST(Update, RejectsFileWithWhiteoutName) {
-  TextSink layer(1U << 20U);
+  LayerText layer(1U << 20U);
   const auto packed = Pack(FilesOf({{"a/.wh.b", {.content = "x"}}}), SampleFacts(), {}, layer, {});
   EXPECT_TRUE(absl::IsInvalidArgument(packed.status()));
   EXPECT_THAT(std::string(packed.status().message()), HasSubstr(".wh."));

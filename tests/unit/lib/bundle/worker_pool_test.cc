@@ -5,6 +5,8 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <semaphore>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -139,6 +141,58 @@ TEST(WorkerPool, DestructorWaitsForRunningJobsOnly) {
   }
   EXPECT_TRUE(ended);
   EXPECT_TRUE(by_jobs.expired());
+}
+
+TEST(WorkerPool, RejectsJobsAboveTheQueueLimit) {
+  std::binary_semaphore begun(0);
+  std::binary_semaphore go(0);
+  WorkerPool pool(1, 2);
+  ASSERT_TRUE(pool.Post([&](std::stop_token) {
+    begun.release();
+    go.acquire();
+  }));
+  begun.acquire();
+  EXPECT_TRUE(pool.Post([](std::stop_token) {}));
+  EXPECT_TRUE(pool.Post([](std::stop_token) {}));
+  EXPECT_FALSE(pool.Post([](std::stop_token) {}));
+  go.release();
+  EXPECT_TRUE(pool.Wait(2).ok());
+}
+
+// Posts a job that runs until it is requested to stop, waits until it runs, and queues another one.
+// Each of them adds 1 to `run` at its end.
+void RunOneAndQueueOne(WorkerPool& pool, std::atomic<int>& run) {
+  const auto begun = std::make_shared<std::binary_semaphore>(0);
+  ASSERT_TRUE(pool.Post([begun, &run](std::stop_token stop) {
+    begun->release();
+    while (!stop.stop_requested()) {
+      std::this_thread::yield();
+    }
+    ++run;
+  }));
+  begun->acquire();
+  ASSERT_TRUE(pool.Post([&run](std::stop_token) { ++run; }));
+}
+
+TEST(WorkerPool, StopEndsRunningJobAndDropsQueue) {
+  std::atomic<int> run = 0;
+  WorkerPool pool(1, 10);
+  RunOneAndQueueOne(pool, run);
+  pool.Stop();
+  EXPECT_EQ(run, 1);
+  EXPECT_FALSE(pool.Post([](std::stop_token) {}));
+  EXPECT_TRUE(pool.Wait(0).ok());
+  EXPECT_TRUE(absl::IsCancelled(pool.Wait(1)));
+  pool.Stop();
+}
+
+TEST(WorkerPool, DestructorStopsRunningJobAndDropsQueue) {
+  std::atomic<int> run = 0;
+  {
+    WorkerPool pool(1, 10);
+    RunOneAndQueueOne(pool, run);
+  }
+  EXPECT_EQ(run, 1);
 }
 
 TEST(ForEachBatch, VisitsEveryIndexOnce) {

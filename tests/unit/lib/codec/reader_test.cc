@@ -49,6 +49,25 @@ TEST(Reader, ReadsEveryKindOfMember) {
   EXPECT_THAT(read.map, ElementsAre(Pair("k", "v")));
 }
 
+TEST(Reader, ReadsDigestsAndTimes) {
+  const Digest digest = DigestOf("x");
+  const Json json = Parse(R"({"digest":")" + digest.ToString() +
+                          R"(","none":"","bad":"sha256:12","at":1700000000123,"then":"now"})");
+  Reader reader(json, "spec");
+  Digest read;
+  Digest kept = digest;
+  WallTime at;
+  reader.Read("digest", read).Read("none", kept).Read("absent", kept).ReadMilliseconds("at", at);
+  ASSERT_TRUE(reader.status().ok()) << reader.status();
+  EXPECT_EQ(read, digest);
+  EXPECT_EQ(kept, digest);
+  EXPECT_EQ(at, WallTime(Duration(1'700'000'000'123)));
+  EXPECT_THAT(std::string(Reader(json, "spec").Read("bad", read).status().message()),
+              ::testing::StartsWith("spec.bad: \"sha256:12\" is not a digest"));
+  EXPECT_EQ(Reader(json, "spec").ReadMilliseconds("then", at).status().message(),
+            "spec.then: expected an integer");
+}
+
 TEST(Reader, AbsentAndNullKeepTheDefault) {
   for (const char* text :
        {"{}", R"({"s":null,"b":null,"i":null,"n":null,"d":null,"list":null,"map":null})"}) {

@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/steps/workers.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "lib/fs/fd.h"
 #include "tests/unit/agent/steps/workbench.h"
 
@@ -43,7 +42,7 @@ class TruncatedFilesTest : public ::testing::Test, protected Workbench {
   const std::string truncated_ = whole_.substr(0, 2048);
   std::vector<FileEvent> events_;
   std::vector<std::string> trees_ = {kGeneration};
-  Workers workers_{1, 1};
+  bundle::WorkerPool workers_{1, 1};
   const Context context_ = ContextWith(workers_);
   TruncatedFiles truncated_files_{context_};
 };

@@ -11,9 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "agent/steps/workers.h"
 #include "agent/sync/history.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"
 #include "tests/unit/agent/steps/workbench.h"
 #include "tests/unit/lib/bundle/signature/sample_keys.h"
@@ -55,7 +54,7 @@ class FetchesTest : public ::testing::Test, protected Workbench {
   std::promise<void> gate_;
   const caches::CacheTable table_ = caches::CacheTable::AllPresets();
   History history_;
-  Workers workers_{1, 1};
+  bundle::WorkerPool workers_{1, 1};
   const Context context_ = ContextWith(workers_);
   Fetches fetches_{context_};
 };

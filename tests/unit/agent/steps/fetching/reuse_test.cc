@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "agent/tree/root_layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/fs/file.h"

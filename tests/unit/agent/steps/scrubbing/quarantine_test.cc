@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/steps/workers.h"
-#include "agent/tree/layout.h"
-#include "agent/tree/quarantine.h"
+#include "agent/tree/journal.h"
+#include "agent/tree/root_layout.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {
@@ -38,7 +37,7 @@ class QuarantineTest : public ::testing::Test, protected Workbench {
 
   const BundleName bad_{kMount.uid, DigestOf("bad")};
   History history_;
-  Workers workers_{1, 1};
+  bundle::WorkerPool workers_{1, 1};
   const Context context_ = ContextWith(workers_);
   Quarantine quarantine_{context_, "1.0"};
 };

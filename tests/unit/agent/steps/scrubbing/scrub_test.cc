@@ -14,11 +14,10 @@
 #include <string>
 #include <thread>
 
-#include "agent/tree/layout.h"
+#include "agent/tree/journal.h"
 #include "agent/tree/links.h"
-#include "agent/tree/quarantine.h"
+#include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
-#include "agent/tree/scrub_record.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {
@@ -63,7 +62,7 @@ class ScrubTest : public ::testing::Test, protected Workbench {
   }
 
   History history_;
-  Workers workers_{1, 1};
+  bundle::WorkerPool workers_{1, 1};
   Tables tables_;
   const Context context_ = ContextWith(workers_);
   std::unique_ptr<Scrub> scrub_ = std::make_unique<Scrub>(context_, tables_, hours(1));

@@ -14,9 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/tree/layout.h"
-#include "agent/tree/records.h"
-#include "agent/tree/scrub_record.h"
+#include "agent/tree/journal.h"
+#include "agent/tree/root_layout.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/tree/layout.h"
+#include "agent/tree/root_layout.h"
 
 #include <gtest/gtest.h>
 

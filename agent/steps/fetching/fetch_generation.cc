@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/fetching/fetch.h"
+#include "agent/steps/fetching/fetch_generation.h"
 
 #include <fmt/format.h>
 
-#include <map>
-#include <mutex>
+#include <algorithm>
 #include <utility>
 
 #include "agent/steps/fetching/fault_attributing_store.h"
 #include "agent/steps/fetching/reuse.h"
 #include "agent/steps/fetching/seal.h"
-#include "agent/tree/layout.h"
+#include "agent/tree/journal.h"
 #include "agent/tree/links.h"
-#include "agent/tree/records.h"
+#include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
 #include "lib/bundle/fit.h"
 #include "lib/bundle/signature/signature.h"
@@ -71,7 +70,7 @@ class Fetcher {
     CW_RETURN_IF_ERROR(ExtractAll(staging));
     current_ = Digest();
     CW_RETURN_IF_ERROR(SealDirectories(job_.root, staging, job_.step.mount, job_.table, Configs()));
-    const std::vector<EntryRecord> entries = TakeEntries();
+    const std::vector<EntryRecord> entries = MakeRecords();
     fetched_.seconds = std::chrono::duration<double>(job_.clock.Monotonic() - begin).count();
     fetched_.files = static_cast<int64_t>(entries.size());
     for (const EntryRecord& entry : entries) {
@@ -164,60 +163,58 @@ class Fetcher {
     return absl::OkStatus();
   }
 
-  // Records a file of the new tree. Thread-safe.
-  void RecordEntry(const bundle::Entry& entry, const fs::FileStat& stat) {
-    const std::lock_guard lock(mutex_);
-    records_.try_emplace(entry.path, RecordOf(entry, stat));
-  }
+  // Called with each file of a bundle that was made, by several threads concurrently.
+  using OnMade = std::function<void(const bundle::Entry& entry, const fs::FileStat& stat)>;
 
   // Returns the options for unpacking one bundle. No directories are made, because they exist
   // already. Nothing is synced, because the disk is synced once after all bundles.
-  bundle::UnpackOptions Options() {
-    return {.limits = job_.limits,
-            .threads = job_.threads,
-            .mode_of =
-                [this](const bundle::Entry& entry) {
-                  return mode_t{job_.table.Classify(entry.path).mode()};
-                },
-            .on_file = [this](const bundle::Entry& entry, const fs::Fd& file) -> absl::Status {
-              CW_ASSIGN_OR_RETURN(const fs::FileStat stat, SealFile(file, job_.step.mount));
-              RecordEntry(entry, stat);
-              return absl::OkStatus();
+  bundle::UnpackOptions Options(const OnMade& on_made) {
+    return {
+        .limits = job_.limits,
+        .threads = job_.threads,
+        .mode_of =
+            [this](const bundle::Entry& entry) {
+              return mode_t{job_.table.Classify(entry.path).mode()};
             },
-            .check_contents = false,
-            .make_directories = false,
-            .sync = false,
-            .keep_existing = true};
+        .on_file = [this, on_made](const bundle::Entry& entry, const fs::Fd& file) -> absl::Status {
+          CW_ASSIGN_OR_RETURN(const fs::FileStat stat, SealFile(file, job_.step.mount));
+          on_made(entry, stat);
+          return absl::OkStatus();
+        },
+        .check_contents = false,
+        .make_directories = false,
+        .sync = false,
+        .keep_existing = true};
   }
 
   absl::Status ExtractOne(const bundle::Bundle& bundle, const fs::Dir& tree) {
-    bundle::UnpackOptions options = Options();
+    const std::vector<bundle::Entry>& entries = bundle.config.entries;
+    std::vector<fs::FileStat>& made = made_.emplace_back(entries.size());
+    const OnMade on_made = [&](const bundle::Entry& entry, const fs::FileStat& stat) {
+      made[static_cast<size_t>(&entry - entries.data())] = stat;
+    };
+    bundle::UnpackOptions options = Options(on_made);
     source_ = FaultSource::kBundle;
     CW_RETURN_IF_ERROR(bundle::CheckBundle(bundle.manifest, bundle.config, job_.limits));
     const auto make_directories = [&] {
-      absl::Status made = bundle::MakeDirectories(bundle.config, tree, options);
-      source_ = made.ok() ? FaultSource::kDisk : SourceOfExtraction(made);
-      return made;
+      absl::Status status = bundle::MakeDirectories(bundle.config, tree, options);
+      source_ = status.ok() ? FaultSource::kDisk : SourceOfExtraction(status);
+      return status;
     };
-    const std::vector<bool> excluded =
-        capture::FindUnwanted(bundle.config.entries, job_.table, autotune_);
-    CW_ASSIGN_OR_RETURN(
-        Reused reused,
-        ReuseContents(
-            {.root = job_.root,
-             .staging = tree,
-             .table = job_.table,
-             .mount = job_.step.mount,
-             .sources = job_.step.sources,
-             .excluded = excluded,
-             .threads = job_.threads,
-             .make_directories = make_directories,
-             .on_opening = job_.on_opening_source},
-            bundle.config,
-            [this](const auto& entry, const auto& stat) { RecordEntry(entry, stat); }, stop_));
+    const std::vector<bool> excluded = capture::FindUnwanted(entries, job_.table, autotune_);
+    CW_ASSIGN_OR_RETURN(Reused reused, ReuseContents({.root = job_.root,
+                                                      .staging = tree,
+                                                      .table = job_.table,
+                                                      .mount = job_.step.mount,
+                                                      .sources = job_.step.sources,
+                                                      .excluded = excluded,
+                                                      .threads = job_.threads,
+                                                      .make_directories = make_directories,
+                                                      .on_opening = job_.on_opening_source},
+                                                     bundle.config, on_made, stop_));
     fetched_.reused_bytes += reused.bytes;
     options.present = std::move(reused.present);
-    options.wanted = capture::WantedAmong(bundle.config.entries, excluded);
+    options.wanted = capture::WantedAmong(entries, excluded);
     int64_t moved_bytes = 0;
     const auto on_progress = [&](int64_t done, int64_t) {
       moved_bytes = done;
@@ -236,7 +233,7 @@ class Fetcher {
       return extracted;
     }
     fetched_.packed_bytes += bundle.manifest.config.bytes + moved_bytes;
-    autotune_.merge(capture::AutotuneResultsOf(bundle.config.entries, job_.table, excluded));
+    autotune_.merge(capture::AutotuneResultsOf(entries, job_.table, excluded));
     return absl::OkStatus();
   }
 
@@ -248,17 +245,23 @@ class Fetcher {
     return configs;
   }
 
-  // Returns the records sorted by path. Frees records_ and bundles_, because writing the records
-  // needs as much memory again.
-  std::vector<EntryRecord> TakeEntries() {
-    std::vector<EntryRecord> entries;
-    entries.reserve(records_.size());
-    for (auto& [path, record] : records_) {
-      entries.push_back(std::move(record));
+  // Returns the records of all files, sorted by path. Frees made_ and bundles_, because writing the
+  // records needs as much memory again.
+  std::vector<EntryRecord> MakeRecords() {
+    std::vector<EntryRecord> records;
+    for (size_t i = 0; i < bundles_.size(); ++i) {
+      const std::vector<bundle::Entry>& entries = bundles_[i].config.entries;
+      for (size_t number = 0; number < entries.size(); ++number) {
+        if (made_[i][number].inode != 0) {
+          records.push_back(RecordOf(entries[number], made_[i][number]));
+        }
+      }
     }
-    records_.clear();
+    std::sort(records.begin(), records.end(),
+              [](const EntryRecord& a, const EntryRecord& b) { return a.path < b.path; });
+    made_.clear();
     bundles_.clear();
-    return entries;
+    return records;
   }
 
   bundle::RepositoryRef Place() {
@@ -270,9 +273,9 @@ class Fetcher {
   FaultAttributingStore store_;
   std::stop_token stop_;
   std::vector<bundle::Bundle> bundles_;
-  std::mutex mutex_;                                 // guards records_ while files are written
-  std::map<std::string_view, EntryRecord> records_;  // by path; keys point into bundles_
-  capture::AutotuneResults autotune_;                // of the bundles that are unpacked already
+  // For each bundle, by number of the entry: the file that this fetch made; inode 0: it made none.
+  std::vector<std::vector<fs::FileStat>> made_;
+  capture::AutotuneResults autotune_;  // of the bundles that are unpacked already
   Fetched fetched_;
   Digest current_;
   // Blamed if the current step fails. If a store call failed, Fault() blames the store instead.

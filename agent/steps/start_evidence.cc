@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/starts.h"
+#include "agent/steps/start_evidence.h"
 
 #include <algorithm>
 
 #include "agent/evidence/classify.h"
-#include "agent/tree/records.h"
+#include "agent/tree/journal.h"
 
 namespace cachewarm::agent {
 

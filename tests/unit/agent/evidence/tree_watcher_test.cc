@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The watcher on real files, with real events of the kernel.
-#include "agent/evidence/watcher.h"
+#include "agent/evidence/tree_watcher.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/steps/capturing/publish.h"
+#include "agent/steps/capturing/publication.h"
 #include "agent/steps/capturing/settle.h"
 #include "agent/steps/context.h"
 #include "agent/sync/history.h"

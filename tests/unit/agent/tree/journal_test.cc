@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/tree/records.h"
+
+#include "agent/tree/journal.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/tree/journal.h"
-#include "agent/tree/layout.h"
 #include "agent/tree/links.h"
+#include "agent/tree/root_layout.h"
 #include "fmt/format.h"
 #include "tests/unit/agent/scratch.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/starts.h"
+#include "agent/steps/start_evidence.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/tree/journal.h"
 #include "agent/tree/links.h"
-#include "agent/tree/records.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {
@@ -33,7 +33,7 @@ class StartsTest : public ::testing::Test, protected Workbench {
     return {.type = type, .time = begin_ + seconds(second), .path = path};
   }
 
-  Workers workers_{1, 1};
+  bundle::WorkerPool workers_{1, 1};
   Context context_;
   Tables tables_;
   Starts starts_;

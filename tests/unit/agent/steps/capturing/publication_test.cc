@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/capturing/publish.h"
+#include "agent/steps/capturing/publication.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/evidence/watcher.h"
+#include "agent/evidence/tree_watcher.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>

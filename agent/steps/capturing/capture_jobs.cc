@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/capturing/captures.h"
+#include "agent/steps/capturing/capture_jobs.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "agent/evidence/classify.h"
-#include "agent/tree/layout.h"
-#include "agent/tree/quarantine.h"
-#include "agent/tree/records.h"
+#include "agent/tree/journal.h"
+#include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
 #include "lib/capture/left_behind.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/fetching/fetch.h"
+#include "agent/steps/fetching/fetch_generation.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "agent/sync/history.h"
-#include "agent/tree/layout.h"
-#include "agent/tree/records.h"
+#include "agent/tree/journal.h"
+#include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
 #include "lib/bundle/signature/signature.h"
 #include "tests/unit/agent/steps/workbench.h"
@@ -125,6 +125,31 @@ TEST_F(FetchTest, FirstBundleWinsInUnion) {
   EXPECT_EQ(
       FilesBelow(root_ / GenerationPath(step.generation)),
       (Files{{kIndexFile, "first"}, {kOutputFile, "only first"}, {kSourceFile, "only second"}}));
+}
+
+TEST_F(FetchTest, JournalOfAUnionListsEveryFileOnceByPath) {
+  const Digest first = Publish({{kIndexFile, "first"}, {kSourceFile, "only first"}});
+  const Digest second = Publish({{kIndexFile, "second"}, {kOutputFile, "only second"}});
+  const Fetch source = FetchOf({first});
+  ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(source)));
+  Fetch step = FetchOf({second, first});
+  step.sources = {source.generation};  // the first bundle's own file is reused
+  ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
+  const auto entries = ReadEntryRecords(root_.dir(), step.generation);
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  std::map<std::string, Digest> digests;
+  std::string before;
+  for (const EntryRecord& entry : *entries) {
+    EXPECT_LT(before, entry.path);
+    before = entry.path;
+    digests[entry.path] = entry.digest;
+    const auto stat = root_.dir().Stat(GenerationPath(step.generation) + "/" + entry.path);
+    ASSERT_TRUE(stat.ok());
+    EXPECT_EQ(entry.inode, stat->inode);
+  }
+  EXPECT_EQ(digests, (std::map<std::string, Digest>{{kIndexFile, DigestOf("second")},
+                                                    {kSourceFile, DigestOf("only first")},
+                                                    {kOutputFile, DigestOf("only second")}}));
 }
 
 TEST_F(FetchTest, AutotuneResultsOfATreeComeFromOneBundle) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/steps/capturing/captures.h"
+#include "agent/steps/capturing/capture_jobs.h"
 
 #include <gtest/gtest.h>
 
@@ -12,10 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/tree/layout.h"
+#include "agent/tree/journal.h"
 #include "agent/tree/links.h"
-#include "agent/tree/quarantine.h"
-#include "agent/tree/records.h"
+#include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"
 #include "tests/unit/agent/steps/workbench.h"
 
@@ -78,7 +77,7 @@ class CapturesTest : public ::testing::Test, protected Workbench {
   }
   void Ready() { order_.request.ready_time = clock_.Now(); }
 
-  Workers workers_{2, 8};
+  bundle::WorkerPool workers_{2, 8};
   WakeCounter wakes_;
   int expected_wakes_ = 0;
   Context context_;
