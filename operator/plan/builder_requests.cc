@@ -4,15 +4,16 @@
 #include <algorithm>
 #include <string>
 
-#include "lib/api/reasons.h"
 #include "operator/plan/building/proof.h"
+#include "operator/plan/building/publication.h"
 #include "operator/plan/decisions.h"
 
 namespace cachewarm::plan {
 
 using api::BuilderStatus;
 
-bool FollowBuildRequests(PlanContext& context, const PodView& pod, BuilderStatus& builder) {
+bool FollowBuildRequests(const Context& context, Builds& builds, const PodView& pod,
+                         BuilderStatus& builder) {
   const auto& requests = context.in.warmup.spec.compile.requests;
   WallTime& answered = builder.proof ? builder.proof->answered_time : builder.answered_time;
   const std::string& uid = pod.pod->meta.uid;
@@ -30,17 +31,19 @@ bool FollowBuildRequests(PlanContext& context, const PodView& pod, BuilderStatus
     return false;
   }
   if (!has_begun || !begun->ended) {
-    context.out.build_requests.push_back({.pod_uid = uid,
-                                          .pod_name = pod.pod->meta.name,
-                                          .pod_ip = pod.pod->ip,
-                                          .requests = requests});
+    builds.requests.push_back({.pod_uid = uid,
+                               .pod_name = pod.pod->meta.name,
+                               .pod_ip = pod.pod->ip,
+                               .requests = requests});
     return false;
   }
   if (!begun->failure.empty()) {
     if (builder.proof) {
-      RefuseBundle(context, builder, fmt::format("pod {}: {}", pod.pod->meta.name, begun->failure));
+      RefuseBundle(context, builds, builder,
+                   fmt::format("pod {}: {}", pod.pod->meta.name, begun->failure));
     } else {
-      FailBuild(context, builder, api::reason::kBuildRequestFailed, begun->failure);
+      FailBuild(context, builds.effects, builder,
+                {.event = BuildEvent::kRequestFailed, .message = begun->failure});
     }
     return false;
   }

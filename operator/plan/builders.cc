@@ -12,6 +12,8 @@
 #include "operator/plan/building/job_refusal.h"
 #include "operator/plan/building/jobs.h"
 #include "operator/plan/building/proof.h"
+#include "operator/plan/building/publication.h"
+#include "operator/plan/building/transitions.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/groups.h"
 
@@ -50,6 +52,7 @@ WallTime NextBuild(const BuilderStatus& last, int backoff_limit) {
 constexpr Duration kTreeReplacement = std::chrono::seconds(30);
 
 struct BuildTrigger {
+  BuildEvent event;
   std::string revision;
   WallTime created{};
 };
@@ -70,16 +73,17 @@ std::string HashSettings(const api::WarmupSpec& spec) {
 // new revision was created after the builder of that build was elected. Pods created before that do
 // not count: while pods of two revisions exist, each revision would otherwise reset the attempts of
 // the other.
-bool ShouldResetAttempts(const PlanContext& context, const BuilderStatus& last,
+bool ShouldResetAttempts(const Builds& builds, const BuilderStatus& last,
                          const BuildTrigger& trigger) {
   const bool other_settings =
-      !last.settings_hash.empty() && last.settings_hash != context.build_settings;
+      !last.settings_hash.empty() && last.settings_hash != builds.settings_hash;
   return other_settings ||
          (last.revision != trigger.revision && trigger.created > last.elected_time);
 }
 
-bool MayBuild(PlanContext& context, const BuilderStatus* last, const BuildTrigger& trigger) {
-  if (last == nullptr || ShouldResetAttempts(context, *last, trigger)) {
+bool MayBuild(const Context& context, Builds& builds, const BuilderStatus* last,
+              const BuildTrigger& trigger) {
+  if (last == nullptr || ShouldResetAttempts(builds, *last, trigger)) {
     return true;
   }
   if (last->bundles_suspended >= kSuspendedPerKeyMax) {
@@ -87,37 +91,37 @@ bool MayBuild(PlanContext& context, const BuilderStatus* last, const BuildTrigge
   }
   const WallTime next = NextBuild(*last, context.in.warmup.spec.compile.backoff_limit);
   if (context.in.now < next) {
-    RequeueAt(context, next);
+    builds.effects.RequeueAt(next);
     return false;
   }
   return true;
 }
 
-int NextAttempt(const PlanContext& context, const BuilderStatus* last,
-                const BuildTrigger& trigger) {
-  if (last == nullptr || ShouldResetAttempts(context, *last, trigger)) {
+int NextAttempt(const Builds& builds, const BuilderStatus* last, const BuildTrigger& trigger) {
+  if (last == nullptr || ShouldResetAttempts(builds, *last, trigger)) {
     return 1;
   }
   const bool lost = last->reason == reason::kBuilderLost && last->job.empty();
   return lost ? last->attempt : last->attempt + 1;
 }
 
-BuilderStatus& StartBuild(PlanContext& context, const LiveKey& key, const BuildTrigger& trigger) {
-  api::WarmupStatus& status = context.out.status;
-  BuilderStatus* present = FindBuilder(status, key.key);
-  const int attempt = NextAttempt(context, present, trigger);
-  const int suspended = present == nullptr || ShouldResetAttempts(context, *present, trigger)
+BuilderStatus& StartBuild(const Context& context, Builds& builds, const LiveKey& key,
+                          const BuildTrigger& trigger) {
+  BuilderStatus* present = FindBuilder(builds.builders, key.key);
+  const int attempt = NextAttempt(builds, present, trigger);
+  const int suspended = present == nullptr || ShouldResetAttempts(builds, *present, trigger)
                             ? 0
                             : present->bundles_suspended;
   if (present == nullptr) {
-    present = &status.builders.emplace_back();
+    present = &builds.builders.emplace_back();
   }
   *present = {.key = key.key,
               .gpu_type = key.factors.gpu_type,
               .cpu_class = key.factors.cpu_class,
               .image = key.factors.image,
               .revision = trigger.revision,
-              .settings_hash = context.build_settings,
+              .settings_hash = builds.settings_hash,
+              .state = StateOf(FindTransition(BuildPhase::kNone, trigger.event).to),
               .attempt = attempt,
               .bundles_suspended = suspended,
               .elected_time = context.stamp()};
@@ -128,9 +132,9 @@ BuilderStatus& StartBuild(PlanContext& context, const LiveKey& key, const BuildT
 
 // Returns the running pods of `key` that compiled (result miss or partial) although they started
 // after `bundle` was published. Excludes the last builder.
-std::vector<const PodView*> PodsThatMissed(const PlanContext& context, const LiveKey& key,
-                                           const api::BundleStatus& bundle) {
-  const BuilderStatus* last = FindBuilder(context.out.status, key.key);
+std::vector<const PodView*> PodsThatMissed(const Context& context, const Builds& builds,
+                                           const LiveKey& key, const api::BundleStatus& bundle) {
+  const BuilderStatus* last = FindBuilder(builds.builders, key.key);
   std::vector<const PodView*> out = RunningPods(context, key.key);
   std::erase_if(out, [&](const PodView* pod) {
     const bool missed =
@@ -144,9 +148,10 @@ std::vector<const PodView*> PodsThatMissed(const PlanContext& context, const Liv
 // Returns the running pods of `key` that may become the builder of a key without a bundle, earliest
 // start first. Excludes pods that may have started with a bundle that is suspended now: their
 // directories have its files, so a capture would publish them again.
-std::vector<const PodView*> BuilderPods(const PlanContext& context, const LiveKey& key) {
+std::vector<const PodView*> BuilderPods(const Context& context, const Builds& builds,
+                                        const LiveKey& key) {
   std::vector<const PodView*> out = RunningPods(context, key.key);
-  const api::SuspendedBundle* suspended = LastSuspendedFor(context, key);
+  const api::SuspendedBundle* suspended = builds.bundles.LastSuspendedFor(key);
   std::erase_if(out, [&](const PodView* pod) {
     return suspended != nullptr &&
            (pod->container->started_time <= suspended->suspended_time ||
@@ -155,254 +160,250 @@ std::vector<const PodView*> BuilderPods(const PlanContext& context, const LiveKe
   return out;
 }
 
-void ElectPod(PlanContext& context, BuilderStatus& builder, const PodView& pod) {
+void ElectPod(const Context& context, Builds& builds, BuilderStatus& builder, const PodView& pod) {
   builder.pod_uid = pod.pod->meta.uid;
   builder.pod_name = pod.pod->meta.name;
   builder.node = pod.pod->node;
-  RecordEvent(
-      context, false, reason::kBuilderElected,
+  builds.effects.RecordEvent(
+      context.in.warmup, false, reason::kBuilderElected,
       fmt::format("pod {} on node {} builds the cache for {}, {} (attempt {})", builder.pod_name,
                   builder.node, builder.gpu_type, builder.cpu_class, builder.attempt));
 }
 
 // Reserves capacity for a held pod on a prepared node with the key's GPU type and CPU class.
 // Returns false if no such node has capacity.
-bool ReserveCapacity(PlanContext& context, const LiveKey& key, const PodView& pod) {
+bool ReserveCapacity(const Context& context, Builds& builds, const LiveKey& key,
+                     const PodView& pod) {
   const auto& nodes = context.targets[key.target].nodes;
   const auto fitting = std::find_if(nodes.begin(), nodes.end(), [&](size_t node) {
-    return context.nodes[node].prepared && Fits(context, node, *pod.shape);
+    return context.nodes[node].prepared && Fits(context, builds.reserved, node, *pod.shape);
   });
   if (fitting == nodes.end()) {
     return false;
   }
-  Reserve(context, *fitting, *pod.shape);
+  Reserve(builds.reserved, *fitting, *pod.shape);
   return true;
 }
 
 // Elects as the builder the oldest held pod that at present fits a node with the key's GPU type and
 // CPU class.
-void ElectHeld(PlanContext& context, const LiveKey& key, const BuilderStatus* last) {
+void ElectHeld(const Context& context, Builds& builds, const LiveKey& key,
+               const BuilderStatus* last) {
   for (size_t i = 0; i < context.pods.size(); ++i) {
     const PodView& pod = context.pods[i];
-    const bool taken =
-        std::any_of(context.builder_candidates.begin(), context.builder_candidates.end(),
-                    [&](const BuilderCandidate& each) { return each.pod == i; });
+    const bool taken = std::any_of(builds.candidates.begin(), builds.candidates.end(),
+                                   [&](const BuilderCandidate& each) { return each.pod == i; });
     if (!pod.held || !pod.injected || pod.pod->meta.deleting || taken ||
         pod.factors != context.pod_template.factors || HasOtherGate(*pod.pod)) {
       continue;
     }
-    const BuildTrigger trigger{.revision = pod.revision, .created = pod.pod->meta.created};
-    if (!MayBuild(context, last, trigger) || !ReserveCapacity(context, key, pod)) {
+    const BuildTrigger trigger{.event = BuildEvent::kHeldPodElected,
+                               .revision = pod.revision,
+                               .created = pod.pod->meta.created};
+    if (!MayBuild(context, builds, last, trigger) || !ReserveCapacity(context, builds, key, pod)) {
       continue;
     }
-    context.builder_candidates.push_back({.pod = i, .target = key.target, .has_capacity = true});
-    BuilderStatus& builder = StartBuild(context, key, trigger);
+    builds.candidates.push_back({.pod = i, .target = key.target, .has_capacity = true});
+    BuilderStatus& builder = StartBuild(context, builds, key, trigger);
     builder.pod_uid = pod.pod->meta.uid;
     builder.pod_name = pod.pod->meta.name;
     return;
   }
 }
 
-void ElectFirstPod(PlanContext& context, const LiveKey& key,
+void ElectFirstPod(const Context& context, Builds& builds, const LiveKey& key,
                    const std::vector<const PodView*>& running) {
-  const BuilderStatus* last = FindBuilder(context.out.status, key.key);
+  const BuilderStatus* last = FindBuilder(builds.builders, key.key);
   for (const PodView* pod : running) {
-    const BuildTrigger trigger{.revision = pod->revision, .created = pod->pod->meta.created};
-    if (MayBuild(context, last, trigger)) {
-      BuilderStatus& builder = StartBuild(context, key, trigger);
-      ElectPod(context, builder, *pod);
-      FollowCapture(context, builder);
+    const BuildTrigger trigger{.event = BuildEvent::kPodElected,
+                               .revision = pod->revision,
+                               .created = pod->pod->meta.created};
+    if (MayBuild(context, builds, last, trigger)) {
+      BuilderStatus& builder = StartBuild(context, builds, key, trigger);
+      ElectPod(context, builds, builder, *pod);
+      FollowCapture(context, builds, builder);
       return;
     }
   }
 }
 
-void ElectJob(PlanContext& context, const LiveKey& key) {
-  const api::SuspendedBundle* suspended = LastSuspendedFor(context, key);
+void ElectJob(const Context& context, Builds& builds, const LiveKey& key) {
+  const api::SuspendedBundle* suspended = builds.bundles.LastSuspendedFor(key);
   if (suspended != nullptr && context.in.now < suspended->suspended_time + kTreeReplacement) {
-    RequeueAt(context, suspended->suspended_time + kTreeReplacement);
+    builds.effects.RequeueAt(suspended->suspended_time + kTreeReplacement);
     return;
   }
-  const BuilderStatus* last = FindBuilder(context.out.status, key.key);
-  const BuildTrigger trigger{.revision = JobRevision(context), .created = context.in.now};
-  if (MayMakeJob(context, key) && MayBuild(context, last, trigger)) {
-    MakeJob(context, key, StartBuild(context, key, trigger));
+  const BuilderStatus* last = FindBuilder(builds.builders, key.key);
+  const BuildTrigger trigger{.event = BuildEvent::kJobElected,
+                             .revision = JobRevision(context),
+                             .created = context.in.now};
+  if (MayMakeJob(context, builds, key) && MayBuild(context, builds, last, trigger)) {
+    MakeJob(context, builds, key, StartBuild(context, builds, key, trigger));
   }
 }
 
 // Rebuilds a bundle that pods missed. A pod that missed it has compiled already, unless the next
 // bundle must be proven, which only a Job can start.
-void ElectForMissed(PlanContext& context, const LiveKey& key,
+void ElectForMissed(const Context& context, Builds& builds, const LiveKey& key,
                     const std::vector<const PodView*>& missed) {
-  if (!NeedsProof(context)) {
-    ElectFirstPod(context, key, missed);
+  if (!NeedsProof(context.in.warmup.spec)) {
+    ElectFirstPod(context, builds, key, missed);
   } else if (!missed.empty()) {
-    ElectJob(context, key);
+    ElectJob(context, builds, key);
   }
 }
 
-void ElectFor(PlanContext& context, const LiveKey& key) {
-  const BuilderStatus* last = FindBuilder(context.out.status, key.key);
+void ElectFor(const Context& context, Builds& builds, const LiveKey& key) {
+  const BuilderStatus* last = FindBuilder(builds.builders, key.key);
   if (last != nullptr && IsRunning(*last)) {
     return;
   }
-  if (const api::BundleStatus* bundle = BundleFor(context, key)) {
-    ElectForMissed(context, key, PodsThatMissed(context, key, *bundle));
+  if (const api::BundleStatus* bundle = builds.bundles.For(key)) {
+    ElectForMissed(context, builds, key, PodsThatMissed(context, builds, key, *bundle));
     return;
   }
   if (UsesJob(context)) {
-    ElectJob(context, key);
+    ElectJob(context, builds, key);
     return;
   }
-  const auto running = BuilderPods(context, key);
+  const auto running = BuilderPods(context, builds, key);
   if (running.empty()) {
-    ElectHeld(context, key, last);
+    ElectHeld(context, builds, key, last);
   } else {
-    ElectFirstPod(context, key, running);
+    ElectFirstPod(context, builds, key, running);
   }
 }
 
 // ---- builders that have not started -------------------------------------------------------------
 
-// Ends the candidacy of a pod that can no longer become the builder. No build has begun, so this
-// does not count as a failed build, and the next candidate may be elected at once.
-void RetireCandidate(PlanContext& context, BuilderStatus& builder, std::string message) {
-  builder.state = BuilderState::kFailed;
-  builder.finished_time = context.stamp();
-  builder.reason = std::string(reason::kBuilderLost);
-  builder.message = TruncateMessage(std::move(message));
-}
-
-void FollowCandidate(PlanContext& context, const LiveKey& key, BuilderStatus& builder) {
-  if (const auto running = BuilderPods(context, key); !running.empty()) {
+void FollowCandidate(const Context& context, Builds& builds, const LiveKey& key,
+                     BuilderStatus& builder) {
+  if (const auto running = BuilderPods(context, builds, key); !running.empty()) {
+    Advance(builder, BuildEvent::kContainerStarted);
     builder.revision = running.front()->revision;
-    ElectPod(context, builder, *running.front());
-    FollowCapture(context, builder);
+    ElectPod(context, builds, builder, *running.front());
+    FollowCapture(context, builds, builder);
     return;
   }
   const PodView* pod = FindPod(context, builder.pod_uid);
   if (pod == nullptr || pod->pod->meta.deleting || pod->finished) {
-    RetireCandidate(
-        context, builder,
-        fmt::format("pod {} was deleted or ended before its container started", builder.pod_name));
+    FailBuild(context, builds.effects, builder,
+              {.event = BuildEvent::kPodGone,
+               .message = fmt::format("pod {} was deleted or ended before its container started",
+                                      builder.pod_name)});
     return;
   }
   if (pod->held) {  // still held: its release was planned but not yet executed
-    context.builder_candidates.push_back({.pod = static_cast<size_t>(pod - context.pods.data()),
-                                          .target = key.target,
-                                          .has_capacity = ReserveCapacity(context, key, *pod)});
+    builds.candidates.push_back({.pod = static_cast<size_t>(pod - context.pods.data()),
+                                 .target = key.target,
+                                 .has_capacity = ReserveCapacity(context, builds, key, *pod)});
   }
   if (pod->node >= 0 &&
       context.nodes[static_cast<size_t>(pod->node)].target != static_cast<int>(key.target)) {
-    RetireCandidate(
-        context, builder,
-        fmt::format("pod {} was scheduled to node {}, which does not have the GPU type and "
-                    "CPU class of the build",
-                    builder.pod_name, pod->pod->node));
+    FailBuild(
+        context, builds.effects, builder,
+        {.event = BuildEvent::kWrongNode,
+         .message = fmt::format("pod {} was scheduled to node {}, which does not have the GPU "
+                                "type and CPU class of the build",
+                                builder.pod_name, pod->pod->node)});
     return;
   }
   const Duration pending = std::chrono::seconds(context.in.warmup.spec.compile.pending_seconds);
   if (context.in.now >= builder.elected_time + pending) {
-    FailBuild(context, builder, reason::kBuilderPending,
-              fmt::format("pod {} did not start within compile.pendingSeconds ({} s){}",
-                          builder.pod_name, context.in.warmup.spec.compile.pending_seconds,
-                          pod->container == nullptr || pod->container->message.empty()
-                              ? ""
-                              : ": " + pod->container->message));
+    FailBuild(
+        context, builds.effects, builder,
+        {.event = BuildEvent::kPendingTimeout,
+         .message = fmt::format("pod {} did not start within compile.pendingSeconds ({} s){}",
+                                builder.pod_name, context.in.warmup.spec.compile.pending_seconds,
+                                pod->container == nullptr || pod->container->message.empty()
+                                    ? ""
+                                    : ": " + pod->container->message)});
     return;
   }
-  RequeueAt(context, builder.elected_time + pending);
+  builds.effects.RequeueAt(builder.elected_time + pending);
 }
 
-void Follow(PlanContext& context, BuilderStatus& builder) {
-  if (!builder.job.empty() && EndBlockingJob(context, builder)) {
+void Follow(const Context& context, Builds& builds, BuilderStatus& builder) {
+  if (!builder.job.empty() && EndBlockingJob(context, builds, builder)) {
     return;
   }
   if (builder.captured && !builder.proof) {
-    FollowRanks(context, builder);
+    FollowRanks(context, builds, builder);
     return;
   }
   if (!builder.node.empty() && !builder.proof) {
-    FollowCapture(context, builder);
+    FollowCapture(context, builds, builder);
     return;
   }
   const auto key = std::find_if(context.keys.begin(), context.keys.end(),
                                 [&](const LiveKey& each) { return each.key == builder.key; });
   const LiveKey* live = key == context.keys.end() ? nullptr : &*key;
   if (builder.proof) {
-    FollowProof(context, live, builder);
+    FollowProof(context, builds, live, builder);
   } else if (!builder.job.empty()) {
-    FollowJob(context, live, builder);
+    FollowJob(context, builds, live, builder);
   } else if (live == nullptr) {
-    RetireCandidate(context, builder,
-                    "the build is obsolete: no pod uses the image of the build any more, or no "
-                    "node with the GPU type and CPU class of the build is left");
+    FailBuild(
+        context, builds.effects, builder,
+        {.event = BuildEvent::kKeyUnused,
+         .message = "the build is obsolete: no pod uses the image of the build any more, or no "
+                    "node with the GPU type and CPU class of the build is left"});
   } else {
-    FollowCandidate(context, *live, builder);
+    FollowCandidate(context, builds, *live, builder);
   }
 }
 
 // Fails all builds by Jobs while the warmup is paused, because Jobs occupy devices and count
 // against builders.jobsMax. Builds by pods of the workload continue.
-void FailRunningJobs(PlanContext& context) {
-  for (BuilderStatus& builder : context.out.status.builders) {
+void FailRunningJobs(const Context& context, Builds& builds) {
+  for (BuilderStatus& builder : builds.builders) {
     if (IsRunning(builder) && !builder.job.empty()) {
-      FailBuild(context, builder, reason::kBuilderLost,
-                "the Job is deleted because spec.paused is set");
+      FailBuild(context, builds.effects, builder,
+                {.event = BuildEvent::kPaused,
+                 .message = "the Job is deleted because spec.paused is set"});
     }
   }
-  DeleteDoneJobs(context);
+  DeleteDoneJobs(context, builds);
 }
 
 }  // namespace
 
-void FailBuild(PlanContext& context, BuilderStatus& builder, std::string_view why,
-               std::string message) {
-  builder.state = BuilderState::kFailed;
-  builder.finished_time = context.stamp();
-  builder.reason = std::string(why);
-  builder.message = TruncateMessage(std::move(message));
-  builder.captured.reset();
-  builder.proof.reset();
-  context.out.builds_finished.push_back(
-      {.gpu_type = builder.gpu_type,
-       .reason = builder.reason,
-       .seconds = std::chrono::duration<double>(context.in.now - builder.elected_time).count()});
-  RecordEvent(context, true, why,
-              fmt::format("build attempt {} for {}, {} failed: {}", builder.attempt,
-                          builder.gpu_type, builder.cpu_class, builder.message));
-}
-
-void DecideBuilders(PlanContext& context) {
+Builds DecideBuilders(const Context& context, const Acceptance& acceptance, BundleReview review) {
+  Builds builds{.bundles = std::move(review.bundles),
+                .builders = std::move(review.builders),
+                .settings_hash = HashSettings(context.in.warmup.spec),
+                .effects = std::move(review.effects)};
   if (context.deleting()) {
     for (const BuilderJob& job : context.in.jobs) {
-      context.out.jobs_to_delete.push_back(job.name);
+      builds.jobs_to_delete.push_back(job.name);
     }
-    return;
+    return builds;
   }
   if (context.paused()) {
-    FailRunningJobs(context);
-    return;
+    FailRunningJobs(context, builds);
+    return builds;
   }
-  context.build_settings = HashSettings(context.in.warmup.spec);
-  ForgetRefusedBundles(context);
+  if (!NeedsProof(context.in.warmup.spec)) {
+    builds.bundles.ForgetRefused();
+  }
   // Iterate by index, because a call in the loop may add entries.
-  for (size_t i = 0; i < context.out.status.builders.size(); ++i) {
-    if (BuilderStatus& builder = context.out.status.builders[i]; IsRunning(builder)) {
+  for (size_t i = 0; i < builds.builders.size(); ++i) {
+    if (BuilderStatus& builder = builds.builders[i]; IsRunning(builder)) {
       // A running build follows the current settings, so a change of settings during the build does
       // not reset its attempts.
-      builder.settings_hash = context.build_settings;
-      Follow(context, builder);
+      builder.settings_hash = builds.settings_hash;
+      Follow(context, builds, builder);
     }
   }
-  if (context.acceptance.inject) {
+  if (acceptance.inject) {
     for (const LiveKey& key : context.keys) {
       if (key.current) {
-        ElectFor(context, key);
+        ElectFor(context, builds, key);
       }
     }
   }
-  DeleteDoneJobs(context);
+  DeleteDoneJobs(context, builds);
+  return builds;
 }
 
 }  // namespace cachewarm::plan

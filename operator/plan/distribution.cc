@@ -21,7 +21,7 @@ constexpr Duration kFullNodeRecheck = std::chrono::seconds(60);
 
 // Returns the names (run_as) of the directories that nodes must prepare: first that of the
 // template, then those that other pods still use.
-std::vector<std::string> RunAsNames(const PlanContext& context) {
+std::vector<std::string> RunAsNames(const Context& context) {
   std::vector<std::string> out;
   const auto add = [&](const std::string& name) {
     if (!name.empty() && out.size() < kRunAsMax &&
@@ -40,7 +40,7 @@ std::vector<std::string> RunAsNames(const PlanContext& context) {
   return out;
 }
 
-std::vector<size_t> FindNodesToFetch(const PlanContext& context, const Wanted& wanted) {
+std::vector<size_t> FindNodesToFetch(const Context& context, const Wanted& wanted) {
   std::vector<size_t> out;
   for (size_t i = 0; i < context.nodes.size(); ++i) {
     const NodeState& node = context.nodes[i];
@@ -57,58 +57,57 @@ std::vector<size_t> FindNodesToFetch(const PlanContext& context, const Wanted& w
   return out;
 }
 
-// Limits status.bundles and status.builders to the lengths that the schema allows. Bundles that no
-// node should have, and builds that have ended, are removed first; in each case the oldest come
-// first.
-void Prune(PlanContext& context) {
-  auto& bundles = context.out.status.bundles;
+// Limits the published bundles to the number that the schema allows, and sorts them. Bundles that
+// no node should have are removed first, the oldest first.
+std::vector<api::BundleStatus> PruneBundles(std::vector<api::BundleStatus> bundles) {
   while (bundles.size() > kBundlesMax) {
-    const auto oldest =
+    bundles.erase(
         std::min_element(bundles.begin(), bundles.end(), [](const auto& a, const auto& b) {
           return std::pair(a.nodes_desired > 0, a.published_time) <
                  std::pair(b.nodes_desired > 0, b.published_time);
-        });
-    bundles.erase(oldest);
-    context.serving.clear();
+        }));
   }
-  auto& builders = context.out.status.builders;
+  std::sort(bundles.begin(), bundles.end(),
+            [](const auto& a, const auto& b) { return a.key < b.key; });
+  return bundles;
+}
+
+// Does the same for the builds. Builds that have ended are removed first, the oldest first.
+std::vector<api::BuilderStatus> PruneBuilders(std::vector<api::BuilderStatus> builders) {
   while (builders.size() > kBuildersMax) {
     builders.erase(
         std::min_element(builders.begin(), builders.end(), [](const auto& a, const auto& b) {
           return std::pair(IsRunning(a), a.elected_time) < std::pair(IsRunning(b), b.elected_time);
         }));
   }
-  std::sort(bundles.begin(), bundles.end(),
-            [](const auto& a, const auto& b) { return a.key < b.key; });
   std::sort(builders.begin(), builders.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });
-  context.serving.clear();
+  return builders;
 }
 
 bool IsFrozen(const PlanContext& context) {
   return context.deleting() || context.paused() || context.acceptance.hard;
 }
 
-void AssignSlots(PlanContext& context, Wanted& wanted) {
+bool IsFetchingOnSome(const PlanContext& context) {
+  return std::any_of(context.nodes.begin(), context.nodes.end(), [&](const NodeState& node) {
+    const api::WantedWarmup* present = PresentEntry(context.uid(), node);
+    return present != nullptr && IsFetching(*node.view, *present, context.in.now);
+  });
+}
+
+FetchSlots DecideSlots(const PlanContext& context, const Wanted& wanted) {
   const std::vector<size_t> to_fetch =
       IsFrozen(context) ? std::vector<size_t>() : FindNodesToFetch(context, wanted);
   if (!to_fetch.empty()) {
-    wanted.slots = AssignFetchSlots(context, to_fetch);
-  } else if (std::any_of(context.nodes.begin(), context.nodes.end(), [&](const NodeState& node) {
-               const api::WantedWarmup* present = PresentEntry(context, node);
-               return present != nullptr && IsFetching(*node.view, *present, context.in.now);
-             })) {
-    wanted.slots.needs = NeedsOf(context);
+    return AssignFetchSlots(context, to_fetch);
   }
-  for (const auto& [node, before] : wanted.slots.waiting) {
-    context.nodes[node].slots_before = before;
-    RequeueAt(context, context.in.now + kSlotRecheck);
-  }
+  return IsFetchingOnSome(context) ? FetchSlots{.needs = NeedsOf(context)} : FetchSlots{};
 }
 
 // Gives a bundle that is being proven to the node of its builder, and to no other node.
 void AddBundlesToProve(const PlanContext& context, Wanted& wanted) {
-  for (const api::BuilderStatus& builder : context.out.status.builders) {
+  for (const api::BuilderStatus& builder : context.builds.builders) {
     if (!builder.proof || !builder.captured) {
       continue;
     }
@@ -125,13 +124,19 @@ void AddBundlesToProve(const PlanContext& context, Wanted& wanted) {
 
 }  // namespace
 
-void DecideDistribution(PlanContext& context) {
-  Wanted wanted{.run_as = RunAsNames(context)};
+Distribution DecideDistribution(const PlanContext& context, const CountedStarts& starts) {
+  const Bundles& bundles = context.builds.bundles;
+  Wanted wanted{.bundles = bundles, .windows = starts.windows, .run_as = RunAsNames(context)};
   for (size_t target = 0; target < context.targets.size(); ++target) {
-    wanted.by_target.push_back(WantedBundles(context, target));
+    wanted.by_target.push_back(WantedBundles(context, bundles, target));
   }
   AddBundlesToProve(context, wanted);
-  AssignSlots(context, wanted);
+  wanted.slots = DecideSlots(context, wanted);
+  Distribution out{.bundles = bundles, .builders = context.builds.builders};
+  out.slots_before = wanted.slots.waiting;
+  if (!out.slots_before.empty()) {
+    out.effects.RequeueAt(context.in.now + kSlotRecheck);
+  }
   for (size_t i = 0; i < context.nodes.size(); ++i) {
     const NodeState& node = context.nodes[i];
     if (node.cache == nullptr) {
@@ -141,21 +146,24 @@ void DecideDistribution(PlanContext& context) {
     }
     if (node.possible && IsFull(context, node)) {
       // Poll: no event reports that another warmup has stopped using the node.
-      RequeueAt(context, context.in.now + kFullNodeRecheck);
+      out.effects.RequeueAt(context.in.now + kFullNodeRecheck);
     }
     if (std::optional<api::NodeCacheSpec> changed = ChangedEntries(context, wanted, i)) {
-      context.out.nodes.push_back({.node = node.view->node->meta.name,
-                                   .node_uid = node.view->node->meta.uid,
-                                   .spec = std::move(*changed)});
+      out.entries.push_back({.node = node.view->node->meta.name,
+                             .node_uid = node.view->node->meta.uid,
+                             .spec = std::move(*changed)});
     }
   }
   if (context.deleting()) {
-    return;
+    return out;
   }
-  for (api::BundleStatus& bundle : context.out.status.bundles) {
+  std::vector<api::BundleStatus> counted = bundles.published();
+  for (api::BundleStatus& bundle : counted) {
     CountNodes(context, wanted, bundle);
   }
-  Prune(context);
+  out.bundles.Replace(PruneBundles(std::move(counted)));
+  out.builders = PruneBuilders(std::move(out.builders));
+  return out;
 }
 
 }  // namespace cachewarm::plan

@@ -16,7 +16,7 @@ constexpr size_t kRemembered = 16;  // maximum number of crashes in entry.renewe
 // must not fill the disk.
 constexpr int kRenewalsPerPod = 2;
 
-bool CrashedBeforeReady(const PlanContext& context, const PodView& pod) {
+bool CrashedBeforeReady(const Context& context, const PodView& pod) {
   return pod.injected && pod.container != nullptr && TerminationCount(*pod.container) > 0 &&
          !WasReady(context, pod);
 }
@@ -26,7 +26,7 @@ bool IsAbout(const std::string& memory, const std::string& uid) {
 }
 
 // Removes the crashes of deleted pods from entry.renewed_for.
-void Forget(const PlanContext& context, std::vector<std::string>& memory) {
+void Forget(const Context& context, std::vector<std::string>& memory) {
   std::erase_if(memory, [&](const std::string& each) {
     return FindPod(context, each.substr(0, each.rfind(':'))) == nullptr;
   });
@@ -34,7 +34,7 @@ void Forget(const PlanContext& context, std::vector<std::string>& memory) {
 
 }  // namespace
 
-void RenewTree(const PlanContext& context, size_t node, api::WantedWarmup& entry) {
+void RenewTree(const Context& context, size_t node, api::WantedWarmup& entry) {
   Forget(context, entry.renewed_for);
   for (const PodView& pod : context.pods) {
     if (pod.node != static_cast<int>(node) || !CrashedBeforeReady(context, pod)) {

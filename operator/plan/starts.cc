@@ -52,8 +52,8 @@ const api::StartEvidence* EvidenceOf(const NodeState& node, const std::string& u
 // should only if the warmup is not paused and the pod does not name another warmup.
 bool ShouldExplainSkippedPods(const PlanContext& context, const PodView& pod) {
   return context.acceptance.inject ||
-         (context.out.status.starts.counting_started_time != WallTime{} && !context.paused() &&
-          !pod.of_other_warmup);
+         (context.in.warmup.status.starts.counting_started_time != WallTime{} &&
+          !context.paused() && !pod.of_other_warmup);
 }
 
 // True if the pod was created without the cache, and since the last change of the status of
@@ -95,7 +95,7 @@ std::vector<FirstStart> FindStarts(const PlanContext& context) {
 }
 
 bool IsBuilder(const PlanContext& context, const PodView& pod) {
-  const auto& builders = context.out.status.builders;
+  const auto& builders = context.builds.builders;
   return pod.of_job || std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
            return each.pod_uid == pod.pod->meta.uid && !each.node.empty();
          });
@@ -105,7 +105,7 @@ bool IsBuilder(const PlanContext& context, const PodView& pod) {
 bool HadBundle(const PlanContext& context, const FirstStart& start) {
   const NodeState& node = context.nodes[start.node];
   const LiveKey* key = FindKey(context, node.target, start.pod->factors);
-  const api::BundleStatus* bundle = key == nullptr ? nullptr : BundleFor(context, *key);
+  const api::BundleStatus* bundle = key == nullptr ? nullptr : context.builds.bundles.For(*key);
   return bundle != nullptr && bundle->published_time < start.started &&
          IsActive(node, bundle->digest);
 }
@@ -124,7 +124,8 @@ StartResult ClassifyStart(const PlanContext& context, const FirstStart& start) {
   return missed && !HadBundle(context, start) ? StartResult::kCold : start.evidence->result;
 }
 
-StartSample Measure(const PlanContext& context, const FirstStart& start) {
+StartSample Measure(const PlanContext& context, const api::Starts& starts,
+                    const FirstStart& start) {
   const PodView& pod = *start.pod;
   const NodeState& node = context.nodes[start.node];
   const LiveKey* key = FindKey(context, node.target, pod.factors);
@@ -143,12 +144,12 @@ StartSample Measure(const PlanContext& context, const FirstStart& start) {
         std::max(0.0, std::chrono::duration<double>(start.ready - start.started).count());
   }
   out.compile_seconds = start.evidence == nullptr ? 0 : start.evidence->compile_seconds;
-  out.saved_seconds = NetSavedSeconds(context.out.status, out);
+  out.saved_seconds = NetSavedSeconds(starts, context.builds.bundles.published(), out);
   return out;
 }
 
-void RequestWindow(PlanContext& context, const FirstStart& start) {
-  auto& windows = context.windows[start.node];
+void RequestWindow(const PlanContext& context, const FirstStart& start, CountedStarts& out) {
+  auto& windows = out.windows[start.node];
   if (windows.size() < kWindowsMax) {
     windows.push_back({.pod_uid = start.pod->pod->meta.uid,
                        .warmup_uid = context.uid(),
@@ -174,17 +175,17 @@ std::string WhyInjectionSkipped(const PlanContext& context, const PodView& pod) 
   return "the pod was created before the admission policy had seen the CacheWarmup";
 }
 
-void CountStart(PlanContext& context, const FirstStart& start) {
-  api::Starts& starts = context.out.status.starts;
-  const StartSample sample = Measure(context, start);
+void CountStart(const PlanContext& context, const FirstStart& start, CountedStarts& out) {
+  api::Starts& starts = out.starts;
+  const StartSample sample = Measure(context, starts, start);
   AddSample(starts, sample);
   starts.counted_pod_uids.push_back(sample.pod_uid);
   if (starts.counted_pod_uids.size() > kCountedMax) {
     starts.counted_pod_uids.erase(starts.counted_pod_uids.begin());
   }
-  context.out.starts_counted.push_back(sample);
+  out.counted.push_back(sample);
   if (!start.pod->injected && !start.pod->of_job) {
-    context.out.events.push_back(
+    out.effects.events.push_back(
         MakePodEvent(*start.pod->pod, api::reason::kInjectionSkipped,
                      "started without the cache: " + WhyInjectionSkipped(context, *start.pod)));
   }
@@ -192,13 +193,13 @@ void CountStart(PlanContext& context, const FirstStart& start) {
 
 // Annotates each counted pod with its result. The annotation remains after status.starts.recent has
 // dropped the result.
-void Annotate(PlanContext& context) {
-  for (const StartSample& sample : context.out.status.starts.recent) {
+void Annotate(const PlanContext& context, CountedStarts& out) {
+  for (const StartSample& sample : out.starts.recent) {
     const PodView* pod = FindPod(context, sample.pod_uid);
     if (pod == nullptr || pod->pod->meta.annotations.contains(api::kStartAnnotation)) {
       continue;
     }
-    context.out.annotations.push_back(
+    out.effects.annotations.push_back(
         {.ns = pod->pod->meta.ns,
          .pod = pod->pod->meta.name,
          .uid = pod->pod->meta.uid,
@@ -209,60 +210,60 @@ void Annotate(PlanContext& context) {
   }
 }
 
-// Marks a revision as proven once one of its pods had a hit or was captured.
-void FindProven(PlanContext& context) {
-  const api::WarmupStatus& status = context.out.status;
+// Returns the revisions of which a pod had a hit or was captured.
+std::set<std::string> FindProven(const PlanContext& context,
+                                 const std::vector<StartSample>& counted) {
+  std::set<std::string> out;
   for (const PodView& pod : context.pods) {
-    const bool hit_now =
-        std::any_of(context.out.starts_counted.begin(), context.out.starts_counted.end(),
-                    [&](const auto& each) {
-                      return each.pod_uid == pod.pod->meta.uid && each.result == StartResult::kHit;
-                    });
+    const bool hit_now = std::any_of(counted.begin(), counted.end(), [&](const auto& each) {
+      return each.pod_uid == pod.pod->meta.uid && each.result == StartResult::kHit;
+    });
     if (hit_now || pod.counted == StartResult::kHit) {
-      context.proven_revisions.insert(pod.revision);
+      out.insert(pod.revision);
     }
   }
-  for (const api::BuilderStatus& builder : status.builders) {
+  for (const api::BuilderStatus& builder : context.builds.builders) {
     if (builder.state == api::BuilderState::kCaptured && builder.job.empty()) {
-      context.proven_revisions.insert(builder.revision);
+      out.insert(builder.revision);
     }
   }
-  if (status.injection) {
-    const auto& warm = status.injection->warm_revisions;
-    context.proven_revisions.insert(warm.begin(), warm.end());
+  if (const auto& injection = context.acceptance.injection) {
+    out.insert(injection->warm_revisions.begin(), injection->warm_revisions.end());
   }
+  return out;
 }
 
 }  // namespace
 
-void DecideStarts(PlanContext& context) {
+CountedStarts DecideStarts(const PlanContext& context) {
+  CountedStarts out{.starts = context.in.warmup.status.starts};
   if (context.deleting()) {
-    return;
+    return out;
   }
-  api::Starts& starts = context.out.status.starts;
-  if (starts.counting_started_time == WallTime{} && context.acceptance.inject) {
-    starts.counting_started_time = context.stamp();
+  if (out.starts.counting_started_time == WallTime{} && context.acceptance.inject) {
+    out.starts.counting_started_time = context.stamp();
   }
   for (const FirstStart& start : FindStarts(context)) {
     const bool ended = start.ready != WallTime{};
     const bool is_decided = start.evidence != nullptr || !start.pod->injected ||
                             start.pod->container->restarts > 0 ||
                             context.in.now >= start.ready + kEvidenceWait;
-    if (ended && is_decided && context.out.starts_counted.size() < kCountedPerPlan) {
-      CountStart(context, start);
+    if (ended && is_decided && out.counted.size() < kCountedPerPlan) {
+      CountStart(context, start, out);
       continue;
     }
     if (ended) {
-      RequeueAt(context, is_decided ? context.in.now : start.ready + kEvidenceWait);
+      out.effects.RequeueAt(is_decided ? context.in.now : start.ready + kEvidenceWait);
     } else {
-      RequeueWhenReady(context, *start.pod);
+      out.effects.RequeueAt(ReadyLaterAt(context, *start.pod));
     }
     if (start.pod->injected && start.pod->container->restarts == 0) {
-      RequestWindow(context, start);
+      RequestWindow(context, start, out);
     }
   }
-  Annotate(context);
-  FindProven(context);
+  Annotate(context, out);
+  out.proven_revisions = FindProven(context, out.counted);
+  return out;
 }
 
 }  // namespace cachewarm::plan

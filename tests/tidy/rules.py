@@ -48,7 +48,9 @@ COVERED_BY = {
     "operator/plan/fetching/entries.cc": "tests/unit/operator/plan/distribution_test.cc",
     "operator/plan/read_workload.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
     "operator/plan/renewals.cc": "tests/unit/operator/plan/distribution_test.cc",
-    "operator/plan/plan_context.cc": "tests/sim/convergence_test.cc",
+    "operator/plan/bundles.cc": "tests/unit/operator/plan/fetching/wanted_test.cc",
+    "operator/plan/context.cc": "tests/sim/convergence_test.cc",
+    "operator/plan/effects.cc": "tests/golden/plan/plan_golden_test.cc",
     "operator/plan/scheduling/requests.cc": "tests/unit/operator/plan/scheduling/shape_test.cc",
     "operator/plan/targets.cc": "tests/unit/operator/plan/distribution_test.cc",
 }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <utility>
+
 #include "lib/api/reasons.h"
 #include "operator/plan/acceptance/refusals.h"
 #include "operator/plan/decisions.h"
@@ -9,21 +12,25 @@ namespace reason = api::reason;
 
 namespace {
 
-Refusal EvaluateRefusals(PlanContext& context) {
-  if (Refusal refusal = HardRefusal(context)) {
-    context.acceptance.hard = true;
+// Evaluates the checks, in their order, and fills the parts of `out` that do not depend on a
+// refusal.
+Refusal EvaluateRefusals(const Context& context, Acceptance& out) {
+  if (Refusal refusal = HardRefusal({context, out.suspension})) {
+    out.hard = true;
     return refusal;
   }
-  Refusal pending = PendingDryRun(context);
-  UpdateSuspension(context);
-  Refusal refusal = SoftRefusal(context);
-  return refusal ? refusal : pending;
+  DryRunDecision dry_run = DecideDryRun(context);
+  out.dry_run = std::move(dry_run.request);
+  out.recheck_at = dry_run.recheck_at;
+  out.suspension = NextSuspension(context);
+  Refusal refusal = SoftRefusal({context, out.suspension});
+  return refusal ? refusal : dry_run.refusal;
 }
 
-api::Injection MakeInjection(const PlanContext& context) {
+api::Injection MakeInjection(const Context& context) {
   api::Injection out{.labels = InjectionLabels(context),
                      .container = context.pod_template.factors.container,
-                     .env = context.env};
+                     .env = context.workload.env};
   if (context.in.warmup.status.injection) {
     out.warm_revisions = context.in.warmup.status.injection->warm_revisions;
   }
@@ -32,21 +39,20 @@ api::Injection MakeInjection(const PlanContext& context) {
 
 // True if a warmup with a selector was injecting, and no pod is left from which the pod template
 // could be read. The last template is assumed to be valid for the next pods.
-bool IsBetweenPods(const PlanContext& context) {
+bool IsBetweenPods(const AcceptanceContext& context) {
   return context.in.workload.kind == WorkloadKind::kSelector &&
          context.pod_template.pod_template == nullptr && WasInjecting(context) &&
          !ForbiddenNamespace(context) && !InvalidSpec(context);
 }
 
-// True if injection continues while the warmup has no pod from which the pod template could be
-// read. Updates the suspension first: failed pods give no template, but their crashes must still
-// suspend injection.
-bool ContinuesBetweenPods(PlanContext& context) {
-  if (!IsBetweenPods(context)) {
-    return false;
-  }
-  UpdateSuspension(context);
-  return !Suspended(context) && !RefusedByServer(context);
+Acceptance ContinueBetweenPods(const Context& context, std::optional<api::Suspension> suspension) {
+  return {.ready = {.holds = true,
+                    .reason = std::string(reason::kInjecting),
+                    .message = "no pods are running; new pods will receive the cache"},
+          .inject = true,
+          .hard = true,
+          .injection = context.in.warmup.status.injection,
+          .suspension = std::move(suspension)};
 }
 
 }  // namespace
@@ -56,11 +62,11 @@ Refusal Refuse(std::string_view why, std::string message) {
       .holds = false, .reason = std::string(why), .message = std::move(message)};
 }
 
-bool WasInjecting(const PlanContext& context) {
+bool WasInjecting(const Context& context) {
   return context.in.warmup.status.injection.has_value();
 }
 
-std::map<std::string, std::string> InjectionLabels(const PlanContext& context) {
+std::map<std::string, std::string> InjectionLabels(const Context& context) {
   const Workload& workload = context.in.workload;
   if (workload.kind == WorkloadKind::kJob) {
     // The Job's own selector contains its uid, which changes when the Job is created again.
@@ -69,22 +75,21 @@ std::map<std::string, std::string> InjectionLabels(const PlanContext& context) {
   return workload.selector.empty() ? context.pod_template.labels : workload.selector;
 }
 
-void DecideAcceptance(PlanContext& context) {
-  Acceptance& out = context.acceptance;
+Acceptance DecideAcceptance(const Context& context) {
+  Acceptance out{.suspension = context.in.warmup.status.suspension};
   if (context.deleting()) {
-    context.out.status.injection.reset();
     out.hard = true;
-    return;
+    return out;
   }
-  if (ContinuesBetweenPods(context)) {
-    out = {.ready = {.holds = true,
-                     .reason = std::string(reason::kInjecting),
-                     .message = "no pods are running; new pods will receive the cache"},
-           .inject = true,
-           .hard = true};
-    return;
+  if (IsBetweenPods({context, out.suspension})) {
+    // Failed pods give no template, but their crashes must still suspend injection.
+    out.suspension = NextSuspension(context);
+    const AcceptanceContext now(context, out.suspension);
+    if (!Suspended(now) && !RefusedByServer(now)) {
+      return ContinueBetweenPods(context, out.suspension);
+    }
   }
-  const Refusal refusal = EvaluateRefusals(context);
+  const Refusal refusal = EvaluateRefusals(context, out);
   const bool waits = context.paused() && !WasInjecting(context);
   out.inject = !refusal && !waits;
   if (refusal) {
@@ -101,10 +106,9 @@ void DecideAcceptance(PlanContext& context) {
                  .message = "new pods get the cache"};
   }
   if (out.inject) {
-    context.out.status.injection = MakeInjection(context);
-  } else {
-    context.out.status.injection.reset();
+    out.injection = MakeInjection(context);
   }
+  return out;
 }
 
 }  // namespace cachewarm::plan

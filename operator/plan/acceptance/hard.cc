@@ -16,7 +16,7 @@ namespace reason = api::reason;
 
 namespace {
 
-Refusal NoWorkload(const PlanContext& context) {
+Refusal NoWorkload(const AcceptanceContext& context) {
   const Workload& workload = context.in.workload;
   if (!workload.found) {
     return Refuse(reason::kWorkloadNotFound, workload.problem);
@@ -34,7 +34,7 @@ Refusal NoWorkload(const PlanContext& context) {
   return std::nullopt;
 }
 
-Refusal Unsupported(const PlanContext& context) {
+Refusal Unsupported(const AcceptanceContext& context) {
   const codec::Json* os = render::Find(*context.pod_template.pod_template, {"spec", "os", "name"});
   if (os != nullptr && os->is_string() && os->get<std::string>() != "linux") {
     return Refuse(reason::kUnsupportedWorkload,
@@ -43,7 +43,7 @@ Refusal Unsupported(const PlanContext& context) {
   return std::nullopt;
 }
 
-Refusal NoContainer(const PlanContext& context) {
+Refusal NoContainer(const AcceptanceContext& context) {
   if (context.pod_template.factors.container.empty()) {
     const std::string& wanted = context.in.warmup.spec.container;
     return Refuse(reason::kContainerNotFound,
@@ -61,14 +61,14 @@ Refusal NoContainer(const PlanContext& context) {
   return std::nullopt;
 }
 
-Refusal Conflict(const PlanContext& context) {
+Refusal Conflict(const AcceptanceContext& context) {
   const codec::Json* spec = render::Find(*context.pod_template.pod_template, {"spec"});
   std::string conflict =
       spec == nullptr ? std::string() : render::MountConflict(*spec, context.in.settings.root);
   return conflict.empty() ? std::nullopt : Refuse(reason::kVolumeConflict, std::move(conflict));
 }
 
-Refusal NoLabels(const PlanContext& context) {
+Refusal NoLabels(const AcceptanceContext& context) {
   return InjectionLabels(context).empty()
              ? Refuse(reason::kInvalidSpec,
                       "neither the selector nor the pod template of the workload has labels that "
@@ -76,7 +76,7 @@ Refusal NoLabels(const PlanContext& context) {
              : std::nullopt;
 }
 
-Refusal Overlap(const PlanContext& context) {
+Refusal Overlap(const AcceptanceContext& context) {
   const std::map<std::string, std::string> labels = InjectionLabels(context);
   for (const OtherWarmup& other : context.in.others) {
     const bool same_workload =
@@ -95,14 +95,14 @@ Refusal Overlap(const PlanContext& context) {
 
 }  // namespace
 
-Refusal InvalidSpec(const PlanContext& context) {
-  if (!context.spec_problem.empty()) {
-    return Refuse(reason::kInvalidSpec, context.spec_problem);
+Refusal InvalidSpec(const AcceptanceContext& context) {
+  if (!context.workload.spec_problem.empty()) {
+    return Refuse(reason::kInvalidSpec, context.workload.spec_problem);
   }
   return std::nullopt;
 }
 
-Refusal ForbiddenNamespace(const PlanContext& context) {
+Refusal ForbiddenNamespace(const AcceptanceContext& context) {
   const auto& labels = context.in.namespace_labels;
   const auto level = labels.find("pod-security.kubernetes.io/enforce");
   if (level != labels.end() && (level->second == "baseline" || level->second == "restricted")) {
@@ -117,8 +117,8 @@ Refusal ForbiddenNamespace(const PlanContext& context) {
   return std::nullopt;
 }
 
-Refusal HardRefusal(const PlanContext& context) {
-  using Check = Refusal (*)(const PlanContext&);
+Refusal HardRefusal(const AcceptanceContext& context) {
+  using Check = Refusal (*)(const AcceptanceContext&);
   static constexpr std::array<Check, 8> kChecks = {InvalidSpec, NoWorkload, Unsupported,
                                                    NoContainer, Conflict,   ForbiddenNamespace,
                                                    NoLabels,    Overlap};

@@ -26,7 +26,7 @@ struct Preparation {
   std::vector<const NodeState*> cannot;  // no agent is ready there, or the agent reported a problem
 };
 
-Preparation CountPrepared(const PlanContext& context) {
+Preparation CountPrepared(const Context& context) {
   Preparation out;
   for (const NodeState& node : context.nodes) {
     if (!node.possible || !node.ready) {
@@ -52,7 +52,7 @@ bool AwaitsFreshNodes(const Preparation& count) {
   return count.prepared == 0 && count.pending == 0 && count.cannot.empty();
 }
 
-bool HasSafeFreshNodes(const PlanContext& context) {
+bool HasSafeFreshNodes(const Context& context) {
   return context.in.settings.fresh_nodes_tainted &&
          RepelledByStartupTaints(context.pod_template.shape);
 }
@@ -66,7 +66,7 @@ std::string Describe(const NodeState& node) {
                      node.problem.empty() ? "no cachewarm agent is ready there" : node.problem);
 }
 
-Refusal Unprepared(const PlanContext& context) {
+Refusal Unprepared(const AcceptanceContext& context) {
   const Preparation count = CountPrepared(context);
   const bool fresh = AwaitsFreshNodes(count);
   if (fresh && HasSafeFreshNodes(context)) {
@@ -110,7 +110,7 @@ bool IsInconclusive(const AdmissionDryRun& dry_run) {
 
 }  // namespace
 
-Refusal RefusedByServer(const PlanContext& context) {
+Refusal RefusedByServer(const AcceptanceContext& context) {
   const AdmissionDryRun& dry_run = context.in.dry_run;
   const CreateFailure& failure = context.in.create_failure;
   if (failure.time != WallTime{}) {
@@ -137,8 +137,8 @@ Refusal RefusedByServer(const PlanContext& context) {
              : std::nullopt;
 }
 
-Refusal SoftRefusal(const PlanContext& context) {
-  using Check = Refusal (*)(const PlanContext&);
+Refusal SoftRefusal(const AcceptanceContext& context) {
+  using Check = Refusal (*)(const AcceptanceContext&);
   static constexpr std::array<Check, 3> kChecks = {RefusedByServer, Suspended, Unprepared};
   for (const Check check : kChecks) {
     if (Refusal refusal = check(context)) {

@@ -7,7 +7,6 @@
 
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
-#include "operator/plan/decisions.h"
 #include "operator/plan/scheduling/requests.h"
 #include "operator/render/fields.h"
 #include "operator/render/job.h"
@@ -21,7 +20,7 @@ constexpr Duration kSchedulingGrace = std::chrono::seconds(2);
 // A pod of this age that has not started may be waiting for a volume.
 constexpr Duration kVolumeGrace = std::chrono::seconds(15);
 
-std::vector<size_t> NodesFor(const PlanContext& context, const LiveKey& key) {
+std::vector<size_t> NodesFor(const Context& context, const LiveKey& key) {
   std::vector<size_t> out;
   for (const size_t index : context.targets[key.target].nodes) {
     const NodeState& node = context.nodes[index];
@@ -37,7 +36,7 @@ bool IsWorkloadPod(const PodView& pod) {
 }
 
 // Returns how many pods of the workload are unbound or about to be created.
-int64_t CountUnboundPods(const PlanContext& context) {
+int64_t CountUnboundPods(const Context& context) {
   int64_t bound = 0;
   int64_t unbound = 0;
   for (const PodView& pod : context.pods) {
@@ -50,13 +49,14 @@ int64_t CountUnboundPods(const PlanContext& context) {
 
 // Reserves capacity for `pods` pods of the workload on nodes of the target, or, if `others` is set,
 // on all other nodes. Returns how many pods did not fit.
-int64_t ReserveForPods(PlanContext& context, int64_t pods, size_t target, bool others) {
+int64_t ReserveForPods(const Context& context, int64_t pods, size_t target, bool others,
+                       Reserved& reserved) {
   const PodShape& shape = context.pod_template.shape;
   for (size_t i = 0; i < context.nodes.size(); ++i) {
     const NodeState& node = context.nodes[i];
     const bool is_meant = (node.target != static_cast<int>(target)) == others && node.possible;
-    for (; is_meant && pods > 0 && Fits(context, i, shape); --pods) {
-      Reserve(context, i, shape);
+    for (; is_meant && pods > 0 && Fits(context, reserved, i, shape); --pods) {
+      Reserve(reserved, i, shape);
     }
   }
   return pods;
@@ -64,10 +64,10 @@ int64_t ReserveForPods(PlanContext& context, int64_t pods, size_t target, bool o
 
 // True if a pod of the workload fits no node now, but would fit the Job's node without the Job's
 // pod.
-bool BlocksWorkload(const PlanContext& context, const PodView& job_pod) {
+bool BlocksWorkload(const Context& context, const Reserved& reserved, const PodView& job_pod) {
   const PodShape& shape = context.pod_template.shape;
   for (size_t i = 0; i < context.nodes.size(); ++i) {
-    if (context.nodes[i].possible && Fits(context, i, shape)) {
+    if (context.nodes[i].possible && Fits(context, reserved, i, shape)) {
       return false;
     }
   }
@@ -83,14 +83,14 @@ bool BlocksWorkload(const PlanContext& context, const PodView& job_pod) {
 // Returns an unbound pod of the workload that the scheduler has tried to place without success;
 // nullptr if there is none. Most such pods preempt the builder's pod. A pod whose priority class
 // forbids preemption would wait until the build ends, so the Job is deleted for that pod.
-const PodView* UnschedulablePod(PlanContext& context) {
+const PodView* UnschedulablePod(const Context& context, Effects& effects) {
   for (const PodView& pod : context.pods) {
     if (IsWorkloadPod(pod) && pod.pod->node.empty() && pod.pod->gates.empty()) {
       const WallTime looked_at = pod.pod->meta.created + kSchedulingGrace;
       if (context.in.now >= looked_at) {
         return &pod;
       }
-      RequeueAt(context, looked_at);
+      effects.RequeueAt(looked_at);
     }
   }
   return nullptr;
@@ -98,7 +98,7 @@ const PodView* UnschedulablePod(PlanContext& context) {
 
 }  // namespace
 
-const PodView* PodOfJob(const PlanContext& context, const std::string& job) {
+const PodView* PodOfJob(const Context& context, const std::string& job) {
   for (const PodView& pod : context.pods) {
     const auto& labels = pod.pod->meta.labels;
     auto name = labels.find("batch.kubernetes.io/job-name");
@@ -110,7 +110,7 @@ const PodView* PodOfJob(const PlanContext& context, const std::string& job) {
   return nullptr;
 }
 
-bool MayNeverStart(const PlanContext& context, const api::BuilderStatus& builder) {
+bool MayNeverStart(const Context& context, const api::BuilderStatus& builder) {
   const std::string& job = api::CurrentJob(builder);
   const WallTime since = builder.proof ? builder.proof->requested_time : builder.elected_time;
   if (job.empty() || (!builder.proof && !builder.node.empty()) ||
@@ -121,32 +121,33 @@ bool MayNeverStart(const PlanContext& context, const api::BuilderStatus& builder
   return pod == nullptr || pod->node < 0;
 }
 
-absl::StatusOr<codec::Json> TemplateOfJob(const PlanContext& context) {
+absl::StatusOr<codec::Json> TemplateOfJob(const Context& context) {
   return render::WithOverrides(*context.pod_template.pod_template,
                                context.in.warmup.spec.compile.overrides.get(),
                                context.pod_template.factors.container);
 }
 
-PodShape ShapeOfJob(const PlanContext& context) {
+PodShape ShapeOfJob(const Context& context) {
   const auto pod_template = TemplateOfJob(context);
   const codec::Json* spec = pod_template.ok() ? render::Find(*pod_template, {"spec"}) : nullptr;
   return spec == nullptr ? context.pod_template.shape : ShapeOf(*spec);
 }
 
-JobNodes NodesByCapacity(PlanContext& context, const LiveKey& key) {
+JobNodes NodesByCapacity(const Context& context, Reserved reserved, const LiveKey& key) {
+  const int64_t left =
+      ReserveForPods(context, CountUnboundPods(context), key.target, true, reserved);
+  ReserveForPods(context, left, key.target, false, reserved);
   const PodShape shape = ShapeOfJob(context);
-  const auto taken = context.reserved;
-  ReserveForPods(context, ReserveForPods(context, CountUnboundPods(context), key.target, true),
-                 key.target, false);
   JobNodes out{.nodes = NodesFor(context, key)};
-  const auto full = std::stable_partition(out.nodes.begin(), out.nodes.end(),
-                                          [&](size_t node) { return Fits(context, node, shape); });
+  const auto full = std::stable_partition(out.nodes.begin(), out.nodes.end(), [&](size_t node) {
+    return Fits(context, reserved, node, shape);
+  });
   out.has_capacity = full != out.nodes.begin();
-  context.reserved = taken;
   return out;
 }
 
-const PodView* PodWaitingForSharedClaim(PlanContext& context, Duration grace, int job_node) {
+const PodView* PodWaitingForSharedClaim(const Context& context, Duration grace, int job_node,
+                                        Effects& effects) {
   const auto& pod_template = context.pod_template.pod_template;
   if (pod_template == nullptr || !render::SharesVolumeClaim(*pod_template)) {
     return nullptr;
@@ -161,12 +162,13 @@ const PodView* PodWaitingForSharedClaim(PlanContext& context, Duration grace, in
     if (context.in.now >= due) {
       return &pod;
     }
-    RequeueAt(context, due);
+    effects.RequeueAt(due);
   }
   return nullptr;
 }
 
-std::string BlockingReason(PlanContext& context, const PodView* job_pod) {
+std::string BlockingReason(const Context& context, const PodView* job_pod, const Reserved& reserved,
+                           Effects& effects) {
   if (context.in.constraints.quota_exceeded) {
     return "the Job is deleted because a pod of the workload could not be created: the quota of "
            "the namespace is exceeded";
@@ -174,16 +176,17 @@ std::string BlockingReason(PlanContext& context, const PodView* job_pod) {
   if (job_pod == nullptr || job_pod->node < 0) {
     return "";
   }
-  if (const PodView* pod = PodWaitingForSharedClaim(context, kVolumeGrace, job_pod->node)) {
+  if (const PodView* pod =
+          PodWaitingForSharedClaim(context, kVolumeGrace, job_pod->node, effects)) {
     return fmt::format(
         "the Job is deleted because pod {} of the workload has not started and may wait for a "
         "PersistentVolumeClaim that the Job mounts too",
         pod->pod->meta.name);
   }
-  if (!BlocksWorkload(context, *job_pod)) {
+  if (!BlocksWorkload(context, reserved, *job_pod)) {
     return "";
   }
-  const PodView* pod = UnschedulablePod(context);
+  const PodView* pod = UnschedulablePod(context, effects);
   return pod == nullptr
              ? ""
              : fmt::format(

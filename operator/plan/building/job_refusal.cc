@@ -23,8 +23,8 @@ namespace {
 
 constexpr Duration kJobRecheck = std::chrono::seconds(30);
 
-int JobsRunning(const PlanContext& context) {
-  const auto& builders = context.out.status.builders;
+int JobsRunning(const Context& context, const Builds& builds) {
+  const auto& builders = builds.builders;
   return context.in.builder_jobs_elsewhere +
          static_cast<int>(std::count_if(builders.begin(), builders.end(), [](const auto& each) {
            return IsRunning(each) && !each.job.empty();
@@ -44,7 +44,7 @@ std::string KindRefusal(WorkloadKind kind) {
   }
 }
 
-std::string TemplateRefusal(const PlanContext& context) {
+std::string TemplateRefusal(const Context& context) {
   const auto pod_template = TemplateOfJob(context);
   if (!pod_template.ok()) {
     return "no builder Job is created: " + Message(pod_template.status());
@@ -70,11 +70,11 @@ std::string TemplateRefusal(const PlanContext& context) {
 
 // Returns the reason to create no Job if the workload's own pods wait for quota, or for a volume
 // that the Job's pod would mount too; "" if they do not wait.
-std::string PodsRefusal(PlanContext& context) {
+std::string PodsRefusal(const Context& context, Effects& effects) {
   if (context.in.constraints.quota_exceeded) {
     return "no builder Job is created: a pod of the workload waits for quota of the namespace";
   }
-  if (const PodView* pod = PodWaitingForSharedClaim(context, Duration{0}, -1)) {
+  if (const PodView* pod = PodWaitingForSharedClaim(context, Duration{0}, -1, effects)) {
     return fmt::format(
         "no builder Job is created: pod {} of the workload has not started and may wait for a "
         "PersistentVolumeClaim that the Job's pod would mount too",
@@ -83,18 +83,18 @@ std::string PodsRefusal(PlanContext& context) {
   return "";
 }
 
-std::string CapacityRefusal(PlanContext& context, const LiveKey& key) {
+std::string CapacityRefusal(const Context& context, const Builds& builds, const LiveKey& key) {
   const int jobs_max = context.in.settings.builder_jobs_max;
   if (jobs_max == 0) {
     return "no builder Job is created: builders.jobsMax is 0 in the operator's configuration";
   }
-  if (JobsRunning(context) >= jobs_max) {
+  if (JobsRunning(context, builds) >= jobs_max) {
     return fmt::format(
         "{} builder Jobs are running in the cluster, the maximum that builders.jobsMax allows; "
         "waiting for one to end",
         jobs_max);
   }
-  if (!NodesByCapacity(context, key).has_capacity) {
+  if (!NodesByCapacity(context, builds.reserved, key).has_capacity) {
     return fmt::format(
         "no node with GPU type {} and CPU class {} has capacity for a builder Job yet",
         key.factors.gpu_type, key.factors.cpu_class);
@@ -102,22 +102,22 @@ std::string CapacityRefusal(PlanContext& context, const LiveKey& key) {
   return "";
 }
 
-std::string Refusal(PlanContext& context, const LiveKey& key) {
+std::string Refusal(const Context& context, Builds& builds, const LiveKey& key) {
   std::string why = KindRefusal(context.in.workload.kind);
   why = why.empty() ? TemplateRefusal(context) : std::move(why);
-  why = why.empty() ? PodsRefusal(context) : std::move(why);
-  return why.empty() ? CapacityRefusal(context, key) : why;
+  why = why.empty() ? PodsRefusal(context, builds.effects) : std::move(why);
+  return why.empty() ? CapacityRefusal(context, builds, key) : why;
 }
 
 }  // namespace
 
-bool MayMakeJob(PlanContext& context, const LiveKey& key) {
-  std::string why = Refusal(context, key);
+bool MayMakeJob(const Context& context, Builds& builds, const LiveKey& key) {
+  std::string why = Refusal(context, builds, key);
   if (why.empty()) {
     return true;
   }
-  context.job_refusal = std::move(why);
-  RequeueAt(context, context.in.now + kJobRecheck);
+  builds.job_refusal = std::move(why);
+  builds.effects.RequeueAt(context.in.now + kJobRecheck);
   return false;
 }
 

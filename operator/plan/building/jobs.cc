@@ -12,6 +12,7 @@
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "operator/plan/building/job_capacity.h"
+#include "operator/plan/building/publication.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/candidate_nodes.h"
 #include "operator/plan/scheduling/requests.h"
@@ -26,7 +27,7 @@ namespace {
 
 constexpr size_t kHostnamesMax = 64;  // maximum number of nodes that the pod of one Job may use
 
-bool JobExists(const PlanContext& context, const std::string& name) {
+bool JobExists(const Context& context, const std::string& name) {
   const BuilderJob* job = FindJob(context, name);
   return job != nullptr && !job->refused;
 }
@@ -34,8 +35,8 @@ bool JobExists(const PlanContext& context, const std::string& name) {
 // True if the Job's pod is a captured builder whose first start is not counted yet. Savings are
 // measured against that start, so the pod must stay until the start is counted; DecideStarts()
 // counts it soon after Ready, even if the agent reports nothing about it.
-bool AwaitsStartCount(const PlanContext& context, const BuilderJob& job) {
-  const auto& builders = context.out.status.builders;
+bool AwaitsStartCount(const Context& context, const Builds& builds, const BuilderJob& job) {
+  const auto& builders = builds.builders;
   const bool captured = std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
     const bool is_captured =
         each.state == api::BuilderState::kCaptured || each.state == api::BuilderState::kProving;
@@ -48,7 +49,7 @@ bool AwaitsStartCount(const PlanContext& context, const BuilderJob& job) {
 
 }  // namespace
 
-const BuilderJob* FindJob(const PlanContext& context, const std::string& name) {
+const BuilderJob* FindJob(const Context& context, const std::string& name) {
   const auto found = std::find_if(context.in.jobs.begin(), context.in.jobs.end(),
                                   [&](const BuilderJob& job) { return job.name == name; });
   return found == context.in.jobs.end() ? nullptr : &*found;
@@ -59,7 +60,7 @@ std::string TerminationMessage(const PodView* pod, const std::string& job_messag
   return says ? pod->container->message : job_message;
 }
 
-void RequestJob(PlanContext& context, const std::vector<size_t>& nodes,
+void RequestJob(const Context& context, Builds& builds, const std::vector<size_t>& nodes,
                 const BuilderStatus& builder) {
   const auto pod_template = TemplateOfJob(context);
   if (!pod_template.ok()) {
@@ -71,23 +72,23 @@ void RequestJob(PlanContext& context, const std::vector<size_t>& nodes,
                               .attempt = builder.attempt,
                               .mount = {.container = context.pod_template.factors.container,
                                         .host_path = HostPath(context, context.pod_template.run_as),
-                                        .env = context.env},
+                                        .env = context.workload.env},
                               .hostnames = Hostnames(context, nodes, kHostnamesMax),
                               .priority_class = context.in.settings.builder_priority_class};
   if (builder.proof) {
-    spec.strict_env = context.strict_env;
+    spec.strict_env = context.workload.strict_env;
   }
   for (const auto& [label, value] : context.in.workload.selector) {
     spec.label_keys.insert(label);
   }
   spec.label_keys.insert(context.in.selected_label_keys.begin(),
                          context.in.selected_label_keys.end());
-  context.out.jobs_to_create.push_back(
+  builds.jobs_to_create.push_back(
       {.name = api::CurrentJob(builder),
        .object = std::make_shared<const codec::Json>(render::BuilderJob(spec))});
 }
 
-bool UsesJob(const PlanContext& context) {
+bool UsesJob(const Context& context) {
   switch (context.in.warmup.spec.compile.builder) {
     case api::Builder::kJob:
       return true;
@@ -102,7 +103,7 @@ bool UsesJob(const PlanContext& context) {
           workload.replicas == 0);
 }
 
-std::string JobRevision(const PlanContext& context) {
+std::string JobRevision(const Context& context) {
   const api::CompileSpec& compile = context.in.warmup.spec.compile;
   if (compile.overrides == nullptr && compile.requests.empty()) {
     return context.pod_template.revision;
@@ -114,7 +115,7 @@ std::string JobRevision(const PlanContext& context) {
   return "t-" + DigestOf(context.pod_template.revision + codec::DumpJson(compile_spec)).Short();
 }
 
-void MakeJob(PlanContext& context, const LiveKey& key, BuilderStatus& builder) {
+void MakeJob(const Context& context, Builds& builds, const LiveKey& key, BuilderStatus& builder) {
   const auto name = [&] {
     return render::BuilderJobName(context.in.warmup.name, key.key, builder.attempt);
   };
@@ -123,26 +124,31 @@ void MakeJob(PlanContext& context, const LiveKey& key, BuilderStatus& builder) {
     ++builder.attempt;
   }
   builder.job = name();
-  const JobNodes nodes = NodesByCapacity(context, key);
+  const JobNodes nodes = NodesByCapacity(context, builds.reserved, key);
   if (nodes.has_capacity) {
-    Reserve(context, nodes.nodes.front(), ShapeOfJob(context));
+    Reserve(builds.reserved, nodes.nodes.front(), ShapeOfJob(context));
   }
-  RequestJob(context, nodes.nodes, builder);
+  RequestJob(context, builds, nodes.nodes, builder);
 }
 
-bool EndBlockingJob(PlanContext& context, BuilderStatus& builder) {
-  const std::string why = BlockingReason(context, PodOfJob(context, api::CurrentJob(builder)));
+bool EndBlockingJob(const Context& context, Builds& builds, BuilderStatus& builder) {
+  const std::string why = BlockingReason(context, PodOfJob(context, api::CurrentJob(builder)),
+                                         builds.reserved, builds.effects);
   if (!why.empty()) {
-    FailBuild(context, builder, reason::kBuilderLost, why);
+    FailBuild(context, builds.effects, builder,
+              {.event = BuildEvent::kWorkloadBlocked, .message = why});
   }
   return !why.empty();
 }
 
-void FollowJob(PlanContext& context, const LiveKey* key, BuilderStatus& builder) {
+void FollowJob(const Context& context, Builds& builds, const LiveKey* key, BuilderStatus& builder) {
   if (key == nullptr) {
-    FailBuild(context, builder, reason::kBuilderLost,
-              "the build is obsolete: no pod uses the image of the build any more, or no node with "
-              "the GPU type and CPU class of the build is left");
+    FailBuild(
+        context, builds.effects, builder,
+        {.event = BuildEvent::kKeyUnused,
+         .message =
+             "the build is obsolete: no pod uses the image of the build any more, or no node with "
+             "the GPU type and CPU class of the build is left"});
     return;
   }
   const BuilderJob* job = FindJob(context, builder.job);
@@ -150,53 +156,59 @@ void FollowJob(PlanContext& context, const LiveKey* key, BuilderStatus& builder)
   const bool has_started = pod != nullptr && pod->container != nullptr &&
                            (pod->container->running || HasSucceeded(*pod));
   if (has_started && pod->node >= 0) {
+    Advance(builder, BuildEvent::kContainerStarted);
     builder.pod_uid = pod->pod->meta.uid;
     builder.pod_name = pod->pod->meta.name;
     builder.node = pod->pod->node;
-    RecordEvent(
-        context, false, reason::kBuilderElected,
+    builds.effects.RecordEvent(
+        context.in.warmup, false, reason::kBuilderElected,
         fmt::format("Job {} on node {} builds the cache for {}, {} (attempt {})", builder.job,
                     builder.node, builder.gpu_type, builder.cpu_class, builder.attempt));
-    FollowCapture(context, builder);
+    FollowCapture(context, builds, builder);
     return;
   }
   if (job != nullptr && job->refused) {
-    FailBuild(context, builder, reason::kBuilderJobRejected,
-              fmt::format("the API server rejected Job {}: {}", job->name, job->message));
+    FailBuild(
+        context, builds.effects, builder,
+        {.event = BuildEvent::kJobRejected,
+         .message = fmt::format("the API server rejected Job {}: {}", job->name, job->message)});
     return;
   }
   if (job != nullptr && job->failed && !job->deleting) {
-    FailBuild(context, builder, reason::kBuilderCrashed, TerminationMessage(pod, job->message));
+    FailBuild(context, builds.effects, builder,
+              {.event = BuildEvent::kJobFailed, .message = TerminationMessage(pod, job->message)});
     return;
   }
   const Duration pending = std::chrono::seconds(context.in.warmup.spec.compile.pending_seconds);
   if (context.in.now >= builder.elected_time + pending) {
-    FailBuild(context, builder, reason::kBuilderPending,
-              fmt::format("Job {} did not start within compile.pendingSeconds ({} s): {}",
-                          builder.job, context.in.warmup.spec.compile.pending_seconds,
-                          TerminationMessage(pod, "its pod was not scheduled")));
+    FailBuild(
+        context, builds.effects, builder,
+        {.event = BuildEvent::kPendingTimeout,
+         .message = fmt::format("Job {} did not start within compile.pendingSeconds ({} s): {}",
+                                builder.job, context.in.warmup.spec.compile.pending_seconds,
+                                TerminationMessage(pod, "its pod was not scheduled"))});
     return;
   }
-  RequeueAt(context, builder.elected_time + pending);
+  builds.effects.RequeueAt(builder.elected_time + pending);
   if (context.in.now < builder.elected_time + kJobStartGrace) {
-    RequeueAt(context, builder.elected_time + kJobStartGrace);
+    builds.effects.RequeueAt(builder.elected_time + kJobStartGrace);
   }
   // No Job exists: request it again, because the first create may have been lost. AlreadyExists is
   // success. A Job that is being deleted still occupies the name (`job` is set), so nothing is
   // requested until that Job is gone.
   if (job == nullptr) {
-    RequestJob(context, NodesByCapacity(context, *key).nodes, builder);
+    RequestJob(context, builds, NodesByCapacity(context, builds.reserved, *key).nodes, builder);
   }
 }
 
-void DeleteDoneJobs(PlanContext& context) {
+void DeleteDoneJobs(const Context& context, Builds& builds) {
   for (const BuilderJob& job : context.in.jobs) {
-    const auto& builders = context.out.status.builders;
+    const auto& builders = builds.builders;
     const bool runs = std::any_of(builders.begin(), builders.end(), [&](const auto& each) {
       return IsRunning(each) && api::CurrentJob(each) == job.name;
     });
-    if (!runs && !job.deleting && !job.refused && !AwaitsStartCount(context, job)) {
-      context.out.jobs_to_delete.push_back(job.name);
+    if (!runs && !job.deleting && !job.refused && !AwaitsStartCount(context, builds, job)) {
+      builds.jobs_to_delete.push_back(job.name);
     }
   }
 }

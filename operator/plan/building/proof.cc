@@ -20,7 +20,7 @@ using api::BuilderStatus;
 
 namespace {
 
-const NodeState* NodeOfBuilder(const PlanContext& context, const BuilderStatus& builder) {
+const NodeState* NodeOfBuilder(const Context& context, const BuilderStatus& builder) {
   const auto found = std::find_if(
       context.nodes.begin(), context.nodes.end(),
       [&](const NodeState& node) { return node.view->node->meta.name == builder.node; });
@@ -28,7 +28,7 @@ const NodeState* NodeOfBuilder(const PlanContext& context, const BuilderStatus& 
 }
 
 // Returns why the proof cannot end any more, which says nothing about the bundle; "" if it can.
-std::string WhyLost(const PlanContext& context, const LiveKey* key, const NodeState* node,
+std::string WhyLost(const Context& context, const LiveKey* key, const NodeState* node,
                     const BuilderStatus& builder) {
   // A proof whose pod has started continues: its bundle serves as a seed, and after a rollback.
   if (key == nullptr || (!key->current && builder.proof->pod_uid.empty())) {
@@ -53,7 +53,7 @@ std::string WhyLost(const PlanContext& context, const LiveKey* key, const NodeSt
 // Returns what the Job of the proof waits for before it is requested; "" if nothing is left. The
 // Job of the build has the device that the proof needs. A Job with the name of the proof is a
 // leftover of an earlier attempt with the same number.
-std::string WhyNotRequested(const PlanContext& context, const NodeState& node,
+std::string WhyNotRequested(const Context& context, const NodeState& node,
                             const BuilderStatus& builder) {
   if (FindJob(context, builder.job) != nullptr || PodOfJob(context, builder.job) != nullptr) {
     return fmt::format("Job {} of the build still exists", builder.job);
@@ -73,27 +73,31 @@ std::string WhyNotRequested(const PlanContext& context, const NodeState& node,
 }
 
 // Fails the build if the container of the proof has not started in time; `why` is the cause.
-void AwaitProofPod(PlanContext& context, const std::string& why, BuilderStatus& builder) {
+void AwaitProofPod(const Context& context, Builds& builds, const std::string& why,
+                   BuilderStatus& builder) {
   const int seconds = context.in.warmup.spec.compile.pending_seconds;
   const WallTime deadline = builder.proof->started_time + std::chrono::seconds(seconds);
   if (context.in.now >= deadline) {
-    FailBuild(context, builder, reason::kBuilderPending,
-              fmt::format("the proof of bundle {} did not start on node {} within "
-                          "compile.pendingSeconds ({} s): {}",
-                          builder.captured->digest.ToString(), builder.node, seconds, why));
+    FailBuild(
+        context, builds.effects, builder,
+        {.event = BuildEvent::kPendingTimeout,
+         .message = fmt::format("the proof of bundle {} did not start on node {} within "
+                                "compile.pendingSeconds ({} s): {}",
+                                builder.captured->digest.ToString(), builder.node, seconds, why)});
     return;
   }
-  RequeueAt(context, deadline);
+  builds.effects.RequeueAt(deadline);
 }
 
-void RequestProof(PlanContext& context, const NodeState& node, BuilderStatus& builder) {
-  RequestJob(context, {static_cast<size_t>(&node - context.nodes.data())}, builder);
-  RequeueAt(context, builder.proof->requested_time + kJobStartGrace);
+void RequestProof(const Context& context, Builds& builds, const NodeState& node,
+                  BuilderStatus& builder) {
+  RequestJob(context, builds, {static_cast<size_t>(&node - context.nodes.data())}, builder);
+  builds.effects.RequeueAt(builder.proof->requested_time + kJobStartGrace);
 }
 
-std::string DescribeProofPod(const PlanContext& context, const BuilderStatus& builder) {
+std::string DescribeProofPod(const Context& context, const BuilderStatus& builder) {
   std::string variables;
-  for (const api::EnvVar& variable : context.strict_env) {
+  for (const api::EnvVar& variable : context.workload.strict_env) {
     variables +=
         fmt::format("{}{}={}", variables.empty() ? "" : " ", variable.name, variable.value);
   }
@@ -101,71 +105,73 @@ std::string DescribeProofPod(const PlanContext& context, const BuilderStatus& bu
 }
 
 // Refuses the bundle if the container ended, or was not ready in time.
-void CheckProofPod(PlanContext& context, const PodView& pod, BuilderStatus& builder) {
+void CheckProofPod(const Context& context, Builds& builds, const PodView& pod,
+                   BuilderStatus& builder) {
   const api::ContainerStatus& container = *pod.container;
   const std::string& words = container.message;  // begins with the exit code once it has ended
   if (container.terminated && !HasSucceeded(pod)) {
     RefuseBundle(
-        context, builder,
+        context, builds, builder,
         fmt::format("{} ended before it was ready: {}", DescribeProofPod(context, builder), words));
     return;
   }
   const int seconds = context.in.warmup.spec.compile.timeout_seconds;
   const WallTime deadline = container.started_time + std::chrono::seconds(seconds);
   if (context.in.now >= deadline) {
-    RefuseBundle(context, builder,
+    RefuseBundle(context, builds, builder,
                  fmt::format("{} was not ready {} s after its container started "
                              "(compile.timeoutSeconds){}",
                              DescribeProofPod(context, builder), seconds,
                              words.empty() ? "" : ": " + words));
     return;
   }
-  RequeueAt(context, deadline);
-  RequeueWhenReady(context, pod);
+  builds.effects.RequeueAt(deadline);
+  builds.effects.RequeueAt(ReadyLaterAt(context, pod));
 }
 
-void FollowProofPod(PlanContext& context, const PodView& pod, BuilderStatus& builder) {
+void FollowProofPod(const Context& context, Builds& builds, const PodView& pod,
+                    BuilderStatus& builder) {
   if (builder.proof->pod_uid.empty()) {
     builder.proof->pod_uid = pod.pod->meta.uid;
-    RecordEvent(
-        context, false, reason::kProofStarted,
+    builds.effects.RecordEvent(
+        context.in.warmup, false, reason::kProofStarted,
         fmt::format("{} starts with bundle {}; other nodes get the bundle once it is ready",
                     DescribeProofPod(context, builder), builder.captured->digest.ToString()));
   }
-  const bool answered = FollowBuildRequests(context, pod, builder);
+  const bool answered = FollowBuildRequests(context, builds, pod, builder);
   if (!builder.proof) {
     return;  // a request failed, so the bundle is refused
   }
   if (answered && ReadyAt(context, pod) != WallTime{}) {
-    PublishBundle(context, builder);
+    PublishBundle(context, builds, builder, BuildEvent::kProven);
   } else {
-    CheckProofPod(context, pod, builder);
+    CheckProofPod(context, builds, pod, builder);
   }
 }
 
 }  // namespace
 
-void BeginProof(PlanContext& context, BuilderStatus& builder) {
-  builder.state = api::BuilderState::kProving;
-  builder.reason.clear();
+void BeginProof(const Context& context, Builds& builds, BuilderStatus& builder) {
+  Advance(builder, BuildEvent::kMustProve);
   builder.proof = api::ProofStatus{.started_time = context.stamp()};
-  AwaitProofPod(context, "", builder);
+  AwaitProofPod(context, builds, "", builder);
 }
 
-void FollowProof(PlanContext& context, const LiveKey* key, BuilderStatus& builder) {
-  if (!NeedsProof(context)) {
-    PublishBundle(context, builder);
+void FollowProof(const Context& context, Builds& builds, const LiveKey* key,
+                 BuilderStatus& builder) {
+  if (!NeedsProof(context.in.warmup.spec)) {
+    PublishBundle(context, builds, builder, BuildEvent::kProofDropped);
     return;
   }
   const NodeState* node = NodeOfBuilder(context, builder);
   if (const std::string why = WhyLost(context, key, node, builder); !why.empty()) {
-    FailBuild(context, builder, reason::kBuilderLost, why);
+    FailBuild(context, builds.effects, builder, {.event = BuildEvent::kProofLost, .message = why});
     return;
   }
   api::ProofStatus& proof = *builder.proof;
   if (proof.job.empty()) {
     if (const std::string why = WhyNotRequested(context, *node, builder); !why.empty()) {
-      AwaitProofPod(context, why, builder);
+      AwaitProofPod(context, builds, why, builder);
       return;
     }
     proof.job = render::ProofJobName(context.in.warmup.name, builder.key, builder.attempt);
@@ -173,51 +179,48 @@ void FollowProof(PlanContext& context, const LiveKey* key, BuilderStatus& builde
   }
   const PodView* pod = PodOfJob(context, proof.job);
   if (pod != nullptr && pod->node >= 0 && HasStarted(*pod)) {
-    FollowProofPod(context, *pod, builder);
+    FollowProofPod(context, builds, *pod, builder);
     return;
   }
   const BuilderJob* job = FindJob(context, proof.job);
   if (job != nullptr && job->refused) {
-    FailBuild(context, builder, reason::kBuilderJobRejected,
-              fmt::format("the API server rejected Job {}: {}", job->name, job->message));
+    FailBuild(
+        context, builds.effects, builder,
+        {.event = BuildEvent::kJobRejected,
+         .message = fmt::format("the API server rejected Job {}: {}", job->name, job->message)});
     return;
   }
   if (job != nullptr && job->failed && !job->deleting) {
-    FailBuild(context, builder, reason::kBuilderLost,
-              fmt::format("the pod of Job {} ended before its container started: {}", job->name,
-                          TerminationMessage(pod, job->message)));
+    FailBuild(context, builds.effects, builder,
+              {.event = BuildEvent::kJobFailed,
+               .message = fmt::format("the pod of Job {} ended before its container started: {}",
+                                      job->name, TerminationMessage(pod, job->message))});
     return;
   }
   if (job == nullptr) {
-    RequestProof(context, *node, builder);
+    RequestProof(context, builds, *node, builder);
   }
-  AwaitProofPod(context, TerminationMessage(pod, "its pod was not scheduled"), builder);
+  AwaitProofPod(context, builds, TerminationMessage(pod, "its pod was not scheduled"), builder);
 }
 
-void RefuseBundle(PlanContext& context, BuilderStatus& builder, const std::string& why) {
-  AddSuspended(context,
-               {.key = builder.key,
-                .digest = builder.captured->digest,
-                .gpu_type = builder.gpu_type,
-                .cpu_class = builder.cpu_class,
-                .image = builder.image,
-                .native = builder.captured->native,
-                .suspended_time = context.stamp(),
-                .hung_starts = {},
-                .message = TruncateMessage(fmt::format(
-                    "bundle {} is suspended because its engine refused it (spec.compile.proof). "
-                    "New pods start without it. To publish bundles without a proof, remove "
-                    "spec.compile.proof. {}",
-                    builder.captured->digest.ToString(), why))});
+void RefuseBundle(const Context& context, Builds& builds, BuilderStatus& builder,
+                  const std::string& why) {
+  builds.bundles.Suspend(
+      {.key = builder.key,
+       .digest = builder.captured->digest,
+       .gpu_type = builder.gpu_type,
+       .cpu_class = builder.cpu_class,
+       .image = builder.image,
+       .native = builder.captured->native,
+       .suspended_time = context.stamp(),
+       .hung_starts = {},
+       .message = TruncateMessage(
+           fmt::format("bundle {} is suspended because its engine refused it (spec.compile.proof). "
+                       "New pods start without it. To publish bundles without a proof, remove "
+                       "spec.compile.proof. {}",
+                       builder.captured->digest.ToString(), why))});
   ++builder.bundles_suspended;
-  FailBuild(context, builder, reason::kProofFailed, why);
-}
-
-void ForgetRefusedBundles(PlanContext& context) {
-  if (!NeedsProof(context)) {
-    std::erase_if(context.out.status.suspended_bundles,
-                  [](const api::SuspendedBundle& bundle) { return bundle.hung_starts.empty(); });
-  }
+  FailBuild(context, builds.effects, builder, {.event = BuildEvent::kProofRefused, .message = why});
 }
 
 }  // namespace cachewarm::plan

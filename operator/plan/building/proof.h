@@ -11,19 +11,17 @@
 namespace cachewarm::plan {
 
 // Sets the state to kProving. `builder.captured` must be set.
-void BeginProof(PlanContext& context, api::BuilderStatus& builder);
+void BeginProof(const Context& context, Builds& builds, api::BuilderStatus& builder);
 
 // Updates `builder` from the state of its proof; call while `builder.proof` is set. The bundle is
 // published once the Job's pod is ready. The build fails if the engine refuses the bundle, or if
 // the Job is lost. `key` is null if the image or the nodes of the key are gone.
-void FollowProof(PlanContext& context, const LiveKey* key, api::BuilderStatus& builder);
+void FollowProof(const Context& context, Builds& builds, const LiveKey* key,
+                 api::BuilderStatus& builder);
 
 // Suspends the bundle, so that no node has it, and fails the build. `why` names the Job and the
 // engine's own words.
-void RefuseBundle(PlanContext& context, api::BuilderStatus& builder, const std::string& why);
-
-// Removes the bundles that an engine refused from status.suspendedBundles if spec.compile.proof is
-// None now.
-void ForgetRefusedBundles(PlanContext& context);
+void RefuseBundle(const Context& context, Builds& builds, api::BuilderStatus& builder,
+                  const std::string& why);
 
 }  // namespace cachewarm::plan

@@ -1,20 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
+#include "operator/plan/building/transitions.h"
 #include "operator/plan/plan_context.h"
 
-// Ends builds whose bundle is captured. Pure.
+// Ends builds. Pure.
 namespace cachewarm::plan {
+
+struct BuildFailure {
+  BuildEvent event;
+  std::string message;
+  std::string reason = {};  // replaces that of the table (transitions.h); empty: the table's
+};
+
+// Ends the build of `builder` without a bundle.
+void FailBuild(const Context& context, Effects& effects, api::BuilderStatus& builder,
+               BuildFailure failure);
 
 // Publishes the captured bundle of `builder` or, if it must be proven first (spec.compile.proof),
 // begins the proof. Fails the build if the bundle is suspended.
-void CompleteBuild(PlanContext& context, api::BuilderStatus& builder);
+void CompleteBuild(const Context& context, Builds& builds, api::BuilderStatus& builder);
 
-// Records the captured bundle of `builder` in status.bundles, from where all nodes get it, and ends
-// the build.
-void PublishBundle(PlanContext& context, api::BuilderStatus& builder);
-
-// Adds `bundle` to status.suspendedBundles, which drops its oldest entry if it is full.
-void AddSuspended(PlanContext& context, api::SuspendedBundle bundle);
+// Adds the captured bundle of `builder` to the published ones, from where all nodes get it, and
+// ends the build because of `event`.
+void PublishBundle(const Context& context, Builds& builds, api::BuilderStatus& builder,
+                   BuildEvent event);
 
 }  // namespace cachewarm::plan

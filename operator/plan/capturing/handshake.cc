@@ -8,7 +8,7 @@
 
 namespace cachewarm::plan {
 
-CaptureHandshake FindCaptureHandshake(const PlanContext& context, const api::BuilderStatus& builder,
+CaptureHandshake FindCaptureHandshake(const Context& context, const api::BuilderStatus& builder,
                                       const CaptureTarget& target) {
   // The id includes key and attempt, so that an answer about the same pod but another key or
   // attempt does not match.
@@ -38,8 +38,7 @@ CaptureHandshake FindCaptureHandshake(const PlanContext& context, const api::Bui
   return handshake;
 }
 
-api::CaptureRequest MakeCaptureRequest(const PlanContext& context,
-                                       const CaptureHandshake& handshake,
+api::CaptureRequest MakeCaptureRequest(const Context& context, const CaptureHandshake& handshake,
                                        const api::BuilderStatus& builder) {
   const PodView& pod = *handshake.pod;
   return {.id = handshake.id,
@@ -59,7 +58,7 @@ api::CaptureRequest MakeCaptureRequest(const PlanContext& context,
           .grouped = IsGrouped(context, builder)};
 }
 
-bool IsPushed(const PlanContext& context, const CaptureHandshake& handshake,
+bool IsPushed(const Context& context, const CaptureHandshake& handshake,
               const api::BuilderStatus& builder) {
   return handshake.answer != nullptr && handshake.answer->state == api::CaptureState::kPushed &&
          !handshake.answer->digest.empty() &&

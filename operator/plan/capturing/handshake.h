@@ -17,7 +17,7 @@ struct CaptureTarget {
 };
 
 // The objects of one capture. Pointers are null if the object does not exist; they point into the
-// PlanContext.
+// Context.
 struct CaptureHandshake {
   const PodView* pod = nullptr;
   size_t node_index = 0;
@@ -27,17 +27,16 @@ struct CaptureHandshake {
   std::string id;                                // id of the request, even if `request` is null
 };
 
-CaptureHandshake FindCaptureHandshake(const PlanContext& context, const api::BuilderStatus& builder,
+CaptureHandshake FindCaptureHandshake(const Context& context, const api::BuilderStatus& builder,
                                       const CaptureTarget& target);
 
 // Returns the request to the agent. `handshake.pod` and its container must be set.
-api::CaptureRequest MakeCaptureRequest(const PlanContext& context,
-                                       const CaptureHandshake& handshake,
+api::CaptureRequest MakeCaptureRequest(const Context& context, const CaptureHandshake& handshake,
                                        const api::BuilderStatus& builder);
 
 // True if the agent has published the capture and the pod has completed its first start (see
 // ReadyInGroup).
-bool IsPushed(const PlanContext& context, const CaptureHandshake& handshake,
+bool IsPushed(const Context& context, const CaptureHandshake& handshake,
               const api::BuilderStatus& builder);
 
 }  // namespace cachewarm::plan

@@ -37,7 +37,7 @@ bool IsDone(const BuilderStatus& builder, const std::string& uid) {
 }
 
 // Returns the group of the builder's pod; if that pod is gone, the group of a captured rank.
-std::string GroupOfBuilder(const PlanContext& context, const BuilderStatus& builder) {
+std::string GroupOfBuilder(const Context& context, const BuilderStatus& builder) {
   if (const PodView* pod = FindPod(context, builder.pod_uid)) {
     return pod->of_job ? "" : GroupOf(*pod->pod);
   }
@@ -50,7 +50,7 @@ std::string GroupOfBuilder(const PlanContext& context, const BuilderStatus& buil
 }
 
 // Returns when the builder completed its first start; the present time if it has not.
-WallTime EndOfBuilder(const PlanContext& context, const BuilderStatus& builder) {
+WallTime EndOfBuilder(const Context& context, const BuilderStatus& builder) {
   const PodView* pod = FindPod(context, builder.pod_uid);
   const WallTime end = pod == nullptr ? builder.finished_time : ReadyAt(context, *pod);
   return end == WallTime{} ? context.in.now : end;
@@ -65,7 +65,7 @@ bool HasIndex(const api::Pod& pod) {
 // may be workers of a queue, which are interchangeable and are replaced all the time: there is no
 // fixed set of them to capture. Skips pods that started after the builder had completed its first
 // start, because they belong to a later run.
-void AddIndexedRanks(const PlanContext& context, const BuilderStatus& builder,
+void AddIndexedRanks(const Context& context, const BuilderStatus& builder,
                      std::vector<const PodView*>& out) {
   const WallTime end = EndOfBuilder(context, builder);
   for (const PodView& pod : context.pods) {
@@ -80,7 +80,7 @@ void AddIndexedRanks(const PlanContext& context, const BuilderStatus& builder,
 
 // Returns the rank to capture next; nullptr if none is left. A rank whose capture is already
 // requested comes first, so that a rank that appears later does not displace it.
-const PodView* NextRank(const PlanContext& context, const BuilderStatus& builder) {
+const PodView* NextRank(const Context& context, const BuilderStatus& builder) {
   const std::vector<const PodView*> left = RanksLeft(context, builder);
   if (left.empty() || builder.ranks.size() >= api::kRanksMax) {
     return nullptr;
@@ -99,7 +99,7 @@ bool IsAtWork(const CaptureStatus& answer) {
          (answer.state == CaptureState::kFailed && answer.reason == reason::kPublishFailed);
 }
 
-WallTime DeadlineOf(const PlanContext& context, const CaptureHandshake& handshake,
+WallTime DeadlineOf(const Context& context, const CaptureHandshake& handshake,
                     const BuilderStatus& builder) {
   const auto& compile = context.in.warmup.spec.compile;
   const WallTime all = builder.finished_time + std::chrono::seconds(compile.timeout_seconds);
@@ -112,8 +112,8 @@ WallTime DeadlineOf(const PlanContext& context, const CaptureHandshake& handshak
 }
 
 // Returns the reason why this rank will not be captured; "" while its capture is still possible.
-std::string WhyNotCaptured(PlanContext& context, const CaptureHandshake& handshake,
-                           const BuilderStatus& builder) {
+std::string WhyNotCaptured(const Context& context, const CaptureHandshake& handshake,
+                           const BuilderStatus& builder, Effects& effects) {
   if (handshake.node->cache == nullptr) {
     return "the node has no agent";
   }
@@ -131,7 +131,7 @@ std::string WhyNotCaptured(PlanContext& context, const CaptureHandshake& handsha
                ? std::string("the agent on the node did not answer")
                : fmt::format("the capture did not finish in time: {}", handshake.answer->message);
   }
-  RequeueAt(context, deadline);
+  effects.RequeueAt(deadline);
   return "";
 }
 
@@ -148,19 +148,21 @@ void MergeCapture(const CaptureStatus& answer, api::CapturedBundle& captured) {
   captured.compile_seconds = std::max(captured.compile_seconds, answer.compile_seconds);
 }
 
-void SkipRank(PlanContext& context, const PodView& rank, const std::string& why,
+void SkipRank(const Context& context, Builds& builds, const PodView& rank, const std::string& why,
               BuilderStatus& builder) {
   const std::string message =
       fmt::format("the bundle lacks the cache of pod {} (in the builder's group) on node {}: {}",
                   rank.pod->meta.name, rank.pod->node, why);
   builder.message = TruncateMessage(
       builder.message.empty() ? message : fmt::format("{}; {}", builder.message, message));
-  RecordEvent(context, true, reason::kRankNotCaptured, TruncateMessage(message));
+  builds.effects.RecordEvent(context.in.warmup, true, reason::kRankNotCaptured,
+                             TruncateMessage(message));
 }
 
 // Captures one rank; called until the capture has ended. Returns false while the capture is in
 // progress; true once the rank is captured, has nothing to add, or is skipped.
-bool FollowRank(PlanContext& context, const PodView& rank, BuilderStatus& builder) {
+bool FollowRank(const Context& context, Builds& builds, const PodView& rank,
+                BuilderStatus& builder) {
   const CaptureHandshake handshake = FindCaptureHandshake(
       context, builder, {.pod_uid = rank.pod->meta.uid, .node = rank.pod->node});
   if (IsPushed(context, handshake, builder)) {
@@ -170,20 +172,21 @@ bool FollowRank(PlanContext& context, const PodView& rank, BuilderStatus& builde
   if (handshake.answer != nullptr && HasNothingToAdd(*handshake.answer)) {
     return true;
   }
-  if (const std::string why = WhyNotCaptured(context, handshake, builder); !why.empty()) {
-    SkipRank(context, rank, why, builder);
+  if (const std::string why = WhyNotCaptured(context, handshake, builder, builds.effects);
+      !why.empty()) {
+    SkipRank(context, builds, rank, why, builder);
     return true;
   }
-  context.captures[handshake.node_index].push_back(MakeCaptureRequest(context, handshake, builder));
+  builds.captures[handshake.node_index].push_back(MakeCaptureRequest(context, handshake, builder));
   if (handshake.answer != nullptr && handshake.answer->state == CaptureState::kFailed) {
-    context.store_refusal = handshake.answer->message;
+    builds.store_refusal = handshake.answer->message;
   }
   return false;
 }
 
 }  // namespace
 
-std::vector<const PodView*> RanksLeft(const PlanContext& context, const BuilderStatus& builder) {
+std::vector<const PodView*> RanksLeft(const Context& context, const BuilderStatus& builder) {
   const std::string group = GroupOfBuilder(context, builder);
   if (group.empty()) {
     return {};
@@ -198,7 +201,7 @@ std::vector<const PodView*> RanksLeft(const PlanContext& context, const BuilderS
   return out;
 }
 
-bool IsGrouped(const PlanContext& context, const BuilderStatus& builder) {
+bool IsGrouped(const Context& context, const BuilderStatus& builder) {
   const std::string group = GroupOfBuilder(context, builder);
   if (group.empty()) {
     return false;
@@ -210,8 +213,7 @@ bool IsGrouped(const PlanContext& context, const BuilderStatus& builder) {
          });
 }
 
-WallTime ReadyInGroup(const PlanContext& context, const PodView& pod,
-                      const BuilderStatus& builder) {
+WallTime ReadyInGroup(const Context& context, const PodView& pod, const BuilderStatus& builder) {
   WallTime ready = ReadyAt(context, pod);
   if (builder.captured || ready == WallTime{}) {
     return ready;
@@ -226,15 +228,15 @@ WallTime ReadyInGroup(const PlanContext& context, const PodView& pod,
   return ready;
 }
 
-void FollowRanks(PlanContext& context, BuilderStatus& builder) {
+void FollowRanks(const Context& context, Builds& builds, BuilderStatus& builder) {
   while (const PodView* rank = NextRank(context, builder)) {
-    if (!FollowRank(context, *rank, builder)) {
+    if (!FollowRank(context, builds, *rank, builder)) {
       return;
     }
     builder.ranks.push_back(rank->pod->meta.uid);
     builder.captured->captured_time = context.stamp();
   }
-  CompleteBuild(context, builder);
+  CompleteBuild(context, builds, builder);
 }
 
 }  // namespace cachewarm::plan

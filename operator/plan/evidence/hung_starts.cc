@@ -35,7 +35,7 @@ struct Hang {
 // still wait for a node or an image, because the time is measured from the start of the container;
 // pods whose containers are all ready, because these wait for a readiness gate and not for the
 // engine; and pods on a node that is not Ready, because their readiness is unknown.
-bool IsStarting(const PlanContext& context, const PodView& pod) {
+bool IsStarting(const Context& context, const PodView& pod) {
   return !pod.of_job && !pod.finished && !pod.runs_to_completion && !pod.pod->meta.deleting &&
          pod.node >= 0 && context.nodes[static_cast<size_t>(pod.node)].ready &&
          pod.container != nullptr && pod.container->running &&
@@ -45,15 +45,15 @@ bool IsStarting(const PlanContext& context, const PodView& pod) {
 
 // Returns the bundle of the pod's key if it was active on the node before the container started, so
 // that the container mounted its files; nullptr if it was not, or may not have been.
-const BundleStatus* MountedBundle(const PlanContext& context, const PodView& pod,
-                                  const LiveKey& key) {
+const BundleStatus* MountedBundle(const Context& context, const Bundles& bundles,
+                                  const PodView& pod, const LiveKey& key) {
   const NodeState& node = context.nodes[static_cast<size_t>(pod.node)];
-  const BundleStatus* bundle = pod.injected ? BundleFor(context, key) : nullptr;
+  const BundleStatus* bundle = pod.injected ? bundles.For(key) : nullptr;
   if (bundle == nullptr || !IsActive(node, bundle->digest)) {
     return nullptr;
   }
   WallTime active_since = bundle->published_time;
-  if (const api::WantedWarmup* entry = PresentEntry(context, node)) {
+  if (const api::WantedWarmup* entry = PresentEntry(context.uid(), node)) {
     const auto fetch = std::chrono::duration_cast<Duration>(
         std::chrono::duration<double>(ReportedBundle(node, bundle->digest)->fetch_seconds));
     active_since = std::max(active_since, entry->fetch_granted_time + fetch);
@@ -63,13 +63,13 @@ const BundleStatus* MountedBundle(const PlanContext& context, const PodView& pod
 
 // Returns the median seconds of cold starts of the pod's key or, if none was measured, of the key
 // that the bundle was built for; 0 if neither key has one.
-double ColdSecondsFor(const PlanContext& context, const LiveKey& key, const BundleStatus* bundle) {
-  const api::Starts& starts = context.out.status.starts;
+double ColdSecondsFor(const Context& context, const LiveKey& key, const BundleStatus* bundle) {
+  const api::Starts& starts = context.in.warmup.status.starts;
   const double own = ColdSecondsOfKey(starts, key.key);
   return own > 0 || bundle == nullptr ? own : ColdSecondsOfKey(starts, bundle->key);
 }
 
-Duration LimitFor(const PlanContext& context, double cold_seconds) {
+Duration LimitFor(const Context& context, double cold_seconds) {
   const double limit =
       std::max(kColdFactor * cold_seconds, cold_seconds + context.in.warmup.spec.hang_seconds);
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(limit));
@@ -79,7 +79,7 @@ Duration LimitFor(const PlanContext& context, double cold_seconds) {
 // of that key without the cache volume has exceeded the limit too, because the bundle is then not
 // the cause. An injected start without the present bundle proves nothing: it may have used an
 // earlier bundle.
-std::vector<Hang> FindHangs(PlanContext& context) {
+std::vector<Hang> FindHangs(const Context& context, const Bundles& bundles, Effects& effects) {
   std::vector<Hang> out;
   std::set<std::string> slow_without_cache;
   for (const PodView& pod : context.pods) {
@@ -88,14 +88,15 @@ std::vector<Hang> FindHangs(PlanContext& context) {
     }
     const LiveKey* key =
         FindKey(context, context.nodes[static_cast<size_t>(pod.node)].target, pod.factors);
-    const BundleStatus* bundle = key == nullptr ? nullptr : MountedBundle(context, pod, *key);
+    const BundleStatus* bundle =
+        key == nullptr ? nullptr : MountedBundle(context, bundles, pod, *key);
     const double cold = key == nullptr ? 0 : ColdSecondsFor(context, *key, bundle);
     if (cold <= 0) {
       continue;
     }
     const WallTime deadline = pod.container->started_time + LimitFor(context, cold);
     if (context.in.now < deadline) {
-      RequeueAt(context, deadline);
+      effects.RequeueAt(deadline);
     } else if (bundle != nullptr) {
       out.push_back({.pod = &pod, .key = key->key, .bundle_key = bundle->key});
     } else if (!pod.injected) {
@@ -116,7 +117,8 @@ bool IsRecorded(const std::vector<HungStart>& starts, const HungStart& start, co
   });
 }
 
-void RecordHang(PlanContext& context, const PodView& pod, BundleStatus& bundle) {
+void RecordHang(const Context& context, const PodView& pod, BundleStatus& bundle,
+                Effects& effects) {
   const HungStart start{.pod_uid = pod.pod->meta.uid,
                         .pod = pod.pod->meta.name,
                         .node = pod.pod->node,
@@ -128,8 +130,8 @@ void RecordHang(PlanContext& context, const PodView& pod, BundleStatus& bundle) 
     return;
   }
   bundle.hung_starts.push_back(start);
-  RecordEvent(
-      context, true, reason::kStartHung,
+  effects.RecordEvent(
+      context.in.warmup, true, reason::kStartHung,
       fmt::format(
           "pod {} on node {} started with bundle {} at {} and is not Ready after "
           "{} s; after {} such starts the bundle is suspended",
@@ -157,45 +159,48 @@ std::string Describe(const BundleStatus& bundle) {
       bundle.digest.ToString(), pods);
 }
 
-// Fails a running build whose pod started with the bundle, because a capture of the pod's directory
-// would publish the bundle's files again.
-void FailBuildWith(PlanContext& context, const SuspendedBundle& bundle,
-                   api::BuilderStatus& builder) {
-  if (IsRunning(builder) && !builder.node.empty()) {
-    FailBuild(context, builder, reason::kBuilderLost,
-              fmt::format("pod {} started with bundle {}, which is suspended now", builder.pod_name,
-                          bundle.digest.ToString()));
-  }
+SuspendedBundle MakeSuspended(const Context& context, const BundleStatus& bundle) {
+  return {.key = bundle.key,
+          .digest = bundle.digest,
+          .gpu_type = bundle.gpu_type,
+          .cpu_class = bundle.cpu_class,
+          .image = bundle.image,
+          .native = bundle.native,
+          .suspended_time = context.stamp(),
+          .hung_starts = bundle.hung_starts,
+          .message = TruncateMessage(Describe(bundle))};
 }
 
-void Suspend(PlanContext& context, const BundleStatus& bundle) {
-  AddSuspended(context, {.key = bundle.key,
-                         .digest = bundle.digest,
-                         .gpu_type = bundle.gpu_type,
-                         .cpu_class = bundle.cpu_class,
-                         .image = bundle.image,
-                         .native = bundle.native,
-                         .suspended_time = context.stamp(),
-                         .hung_starts = bundle.hung_starts,
-                         .message = TruncateMessage(Describe(bundle))});
-  if (api::BuilderStatus* builder = FindBuilder(context.out.status, bundle.key)) {
-    ++builder->bundles_suspended;
-    FailBuildWith(context, context.out.status.suspended_bundles.back(), *builder);
+// Counts the suspension of `bundle` at the last build of its key. Fails that build if it runs and
+// its pod started with the bundle, because a capture of the pod's directory would publish the
+// bundle's files again.
+void NoteSuspension(const Context& context, const BundleStatus& bundle, BundleReview& out) {
+  api::BuilderStatus* builder = FindBuilder(out.builders, bundle.key);
+  if (builder == nullptr) {
+    return;
+  }
+  ++builder->bundles_suspended;
+  if (IsRunning(*builder) && !builder->node.empty()) {
+    FailBuild(context, out.effects, *builder,
+              {.event = BuildEvent::kBundleSuspended,
+               .message = fmt::format("pod {} started with bundle {}, which is suspended now",
+                                      builder->pod_name, bundle.digest.ToString())});
   }
 }
 
 }  // namespace
 
-void DecideHungStarts(PlanContext& context) {
+BundleReview DecideHungStarts(const Context& context) {
+  BundleReview out{.bundles = Bundles(context), .builders = context.in.warmup.status.builders};
   if (context.deleting() || !context.pod_template.has_readiness_probe) {
-    return;
+    return out;
   }
-  auto& bundles = context.out.status.bundles;
-  for (const Hang& hang : FindHangs(context)) {
+  std::vector<BundleStatus> bundles = out.bundles.published();
+  for (const Hang& hang : FindHangs(context, out.bundles, out.effects)) {
     const auto found = std::find_if(bundles.begin(), bundles.end(),
                                     [&](const auto& each) { return each.key == hang.bundle_key; });
     if (found != bundles.end()) {
-      RecordHang(context, *hang.pod, *found);
+      RecordHang(context, *hang.pod, *found, out.effects);
     }
   }
   const auto is_suspended = [](const BundleStatus& bundle) {
@@ -203,12 +208,13 @@ void DecideHungStarts(PlanContext& context) {
   };
   for (const BundleStatus& bundle : bundles) {
     if (is_suspended(bundle)) {
-      Suspend(context, bundle);
+      out.bundles.Suspend(MakeSuspended(context, bundle));
+      NoteSuspension(context, bundle, out);
     }
   }
-  if (std::erase_if(bundles, is_suspended) > 0) {
-    context.serving.clear();
-  }
+  std::erase_if(bundles, is_suspended);
+  out.bundles.Replace(std::move(bundles));
+  return out;
 }
 
 }  // namespace cachewarm::plan

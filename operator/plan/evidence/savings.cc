@@ -60,16 +60,16 @@ double ColdMedian(const std::vector<StartSample>& samples, const Accept& accept)
   }));
 }
 
-double ColdMedianFor(const api::WarmupStatus& status, const StartSample& sample) {
-  const double own = ColdMedian(status.starts.recent, [&](const StartSample& each) {
-    return each.gpu_type == sample.gpu_type;
-  });
-  return own > 0 ? own : status.starts.cold_median_seconds;
+double ColdMedianFor(const api::Starts& starts, const StartSample& sample) {
+  const double own = ColdMedian(
+      starts.recent, [&](const StartSample& each) { return each.gpu_type == sample.gpu_type; });
+  return own > 0 ? own : starts.cold_median_seconds;
 }
 
-double CompileSpanFor(const api::WarmupStatus& status, const StartSample& sample) {
+double CompileSpanFor(const api::Starts& starts, const std::vector<api::BundleStatus>& bundles,
+                      const StartSample& sample) {
   double span = 0;
-  for (const StartSample& each : status.starts.recent) {
+  for (const StartSample& each : starts.recent) {
     if (IsCold(each) && each.key == sample.key) {
       span = std::max(span, each.compile_seconds);
     }
@@ -78,7 +78,7 @@ double CompileSpanFor(const api::WarmupStatus& status, const StartSample& sample
     return span;
   }
   // A bundle without native code serves keys of other CPU classes of its GPU type as well.
-  for (const api::BundleStatus& bundle : status.bundles) {
+  for (const api::BundleStatus& bundle : bundles) {
     if (bundle.key == sample.key) {
       return bundle.compile_seconds;
     }
@@ -132,7 +132,8 @@ double Rounded(double seconds) {
 
 }  // namespace
 
-double NetSavedSeconds(const api::WarmupStatus& status, const StartSample& sample) {
+double NetSavedSeconds(const api::Starts& starts, const std::vector<api::BundleStatus>& bundles,
+                       const StartSample& sample) {
   const double hold = sample.hold_seconds;
   switch (sample.result) {
     case StartResult::kBuilder:
@@ -147,12 +148,12 @@ double NetSavedSeconds(const api::WarmupStatus& status, const StartSample& sampl
     case StartResult::kHollow:
       break;
   }
-  const double cold = ColdMedianFor(status, sample);
+  const double cold = ColdMedianFor(starts, sample);
   if (cold <= 0 || sample.start_seconds <= 0) {
     return Rounded(-hold);
   }
   const bool used = sample.result != StartResult::kMiss && sample.result != StartResult::kInert;
-  const double most = used ? CompileSpanFor(status, sample) : 0;
+  const double most = used ? CompileSpanFor(starts, bundles, sample) : 0;
   return Rounded(std::min(cold - (hold + sample.start_seconds), most));
 }
 

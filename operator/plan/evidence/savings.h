@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/api/cache_warmup.h"
 
@@ -18,7 +19,8 @@ namespace cachewarm::plan {
 // compile span is the longest compile time measured in a builder or cold pod with the sample's key;
 // if there is none, the compile time recorded in the bundle. If there is no cold median, or the
 // start of `sample` was not measured, the result is −hold (of a builder: 0).
-double NetSavedSeconds(const api::WarmupStatus& status, const api::StartSample& sample);
+double NetSavedSeconds(const api::Starts& starts, const std::vector<api::BundleStatus>& bundles,
+                       const api::StartSample& sample);
 
 // Selects measured starts: those with `key`; if there are none, those with `gpu_type`.
 struct StartKind {

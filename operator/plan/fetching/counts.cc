@@ -7,7 +7,7 @@ namespace cachewarm::plan {
 
 namespace {
 
-void DescribeWaiting(const PlanContext& context, api::BundleStatus& bundle) {
+void DescribeWaiting(const Context& context, api::BundleStatus& bundle) {
   if (bundle.nodes_waiting > 0 && bundle.message.empty()) {
     bundle.message = fmt::format(
         "{} nodes wait for a fetch slot: at most {} nodes fetch at the same time (fetch.nodesMax)",
@@ -17,7 +17,7 @@ void DescribeWaiting(const PlanContext& context, api::BundleStatus& bundle) {
 
 }  // namespace
 
-void CountNodes(const PlanContext& context, const Wanted& wanted, api::BundleStatus& bundle) {
+void CountNodes(const Context& context, const Wanted& wanted, api::BundleStatus& bundle) {
   bundle.nodes_desired = 0;
   bundle.nodes_ready = 0;
   bundle.nodes_failed = 0;

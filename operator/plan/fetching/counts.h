@@ -8,6 +8,6 @@ namespace cachewarm::plan {
 
 // Sets the numbers of nodes in `bundle` (desired, ready, failed, waiting) and its message, which
 // describes the first failure or, without failures, the wait for fetch slots.
-void CountNodes(const PlanContext& context, const Wanted& wanted, api::BundleStatus& bundle);
+void CountNodes(const Context& context, const Wanted& wanted, api::BundleStatus& bundle);
 
 }  // namespace cachewarm::plan

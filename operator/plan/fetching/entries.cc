@@ -35,10 +35,10 @@ api::NodeCacheSpec PresentEntries(const NodeState& node, const std::string& uid)
 // Sets the bundles of a node's entry, and its fetch slot. A node that must fetch keeps its present
 // bundles until it gets a slot, because removing one would make the agent build another copy of the
 // cache directory.
-void SetBundles(const PlanContext& context, const Wanted& wanted, size_t index,
+void SetBundles(const Context& context, const Wanted& wanted, size_t index,
                 api::WantedWarmup& entry) {
   const NodeState& node = context.nodes[index];
-  const api::WantedWarmup* present = PresentEntry(context, node);
+  const api::WantedWarmup* present = PresentEntry(context.uid(), node);
   if (present != nullptr) {
     entry.fetch_priority = present->fetch_priority;
     entry.fetch_granted_time = present->fetch_granted_time;
@@ -63,19 +63,19 @@ void SetBundles(const PlanContext& context, const Wanted& wanted, size_t index,
   }
 }
 
-bool HasSuspended(const PlanContext& context, const api::WantedWarmup& entry) {
+bool HasSuspended(const Bundles& bundles, const api::WantedWarmup& entry) {
   return std::any_of(entry.bundles.begin(), entry.bundles.end(), [&](const auto& bundle) {
-    return FindSuspended(context, bundle.digest) != nullptr;
+    return bundles.FindSuspended(bundle.digest) != nullptr;
   });
 }
 
 // Removes suspended bundles from a node's desired entry. If the present entry lists a suspended
 // bundle (`is_present`), also requests a new cache directory: an agent whose entry has no bundle
 // would keep the present directory, which has the suspended files.
-void RemoveSuspended(const PlanContext& context, bool is_present, api::WantedWarmup& entry) {
+void RemoveSuspended(const Bundles& bundles, bool is_present, api::WantedWarmup& entry) {
   entry.renew += is_present ? 1 : 0;
   std::erase_if(entry.bundles, [&](const auto& bundle) {
-    return FindSuspended(context, bundle.digest) != nullptr;
+    return bundles.FindSuspended(bundle.digest) != nullptr;
   });
 }
 
@@ -99,7 +99,7 @@ void LimitEntries(std::vector<Entry>& own, const std::vector<Entry>& all, size_t
   own.resize(std::min(own.size(), limit - std::min(limit, others)));
 }
 
-void LimitSharedLists(const PlanContext& context, const NodeState& node, api::NodeCacheSpec& spec) {
+void LimitSharedLists(const Context& context, const NodeState& node, api::NodeCacheSpec& spec) {
   LimitEntries(spec.captures, node.cache->spec.captures, api::json::kCapturesMax, context.uid());
   LimitEntries(spec.starts, node.cache->spec.starts, api::json::kStartsMax, context.uid());
 }
@@ -108,16 +108,16 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
   const NodeState& node = context.nodes[index];
   const api::NodeCacheSpec present = PresentEntries(node, context.uid());
   api::NodeCacheSpec out;
-  out.starts = SortedEntries(context.windows, index);
+  out.starts = SortedEntries(wanted.windows, index);
   // While the warmup is paused, or acceptance forbids changes (`hard`), its present entries stay.
   if (context.paused() || (context.acceptance.hard && !present.warmups.empty())) {
     out.warmups = present.warmups;
     for (api::WantedWarmup& entry : out.warmups) {
-      RemoveSuspended(context, HasSuspended(context, entry), entry);
+      RemoveSuspended(wanted.bundles, HasSuspended(wanted.bundles, entry), entry);
     }
     out.captures = present.captures;
     if (!context.paused()) {
-      out.captures = SortedEntries(context.captures, index);
+      out.captures = SortedEntries(context.builds.captures, index);
     }
     return out;
   }
@@ -136,7 +136,7 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
   } else {
     // From an earlier entry, the node may still have a cache directory with a suspended bundle.
     // With a different value of `renew`, the agent creates a new directory.
-    entry.renew = static_cast<int>(context.out.status.suspended_bundles.size());
+    entry.renew = static_cast<int>(wanted.bundles.suspended().size());
   }
   RenewTree(context, index, entry);
   if (node.target >= 0) {
@@ -147,9 +147,10 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
     entry.fetch_priority = present.warmups.front().fetch_priority;
     entry.fetch_granted_time = present.warmups.front().fetch_granted_time;
   }
-  RemoveSuspended(context, before != nullptr && HasSuspended(context, *before), entry);
+  RemoveSuspended(wanted.bundles, before != nullptr && HasSuspended(wanted.bundles, *before),
+                  entry);
   out.warmups.push_back(std::move(entry));
-  out.captures = SortedEntries(context.captures, index);
+  out.captures = SortedEntries(context.builds.captures, index);
   return out;
 }
 
@@ -159,7 +160,7 @@ bool Differs(const api::NodeCacheSpec& a, const api::NodeCacheSpec& b) {
 
 }  // namespace
 
-const std::vector<api::WantedBundle>& BundlesOn(const PlanContext& context, const Wanted& wanted,
+const std::vector<api::WantedBundle>& BundlesOn(const Context& context, const Wanted& wanted,
                                                 size_t node) {
   const auto own = wanted.by_node.find(node);
   return own != wanted.by_node.end()
@@ -172,15 +173,15 @@ bool Contains(const std::vector<api::WantedBundle>& bundles, const Digest& diges
                      [&](const api::WantedBundle& each) { return each.digest == digest; });
 }
 
-bool IsFull(const PlanContext& context, const NodeState& node) {
+bool IsFull(const std::string& uid, const NodeState& node) {
   return node.view->warmups_listed >= api::json::kNodeWarmupsMax &&
-         PresentEntry(context, node) == nullptr;
+         PresentEntry(uid, node) == nullptr;
 }
 
-const api::WantedWarmup* PresentEntry(const PlanContext& context, const NodeState& node) {
+const api::WantedWarmup* PresentEntry(const std::string& uid, const NodeState& node) {
   if (node.cache != nullptr) {
     for (const api::WantedWarmup& entry : node.cache->spec.warmups) {
-      if (entry.uid == context.uid()) {
+      if (entry.uid == uid) {
         return &entry;
       }
     }
@@ -188,8 +189,8 @@ const api::WantedWarmup* PresentEntry(const PlanContext& context, const NodeStat
   return nullptr;
 }
 
-bool NeedsFetch(const PlanContext& context, const NodeState& node, const Digest& digest) {
-  const api::WantedWarmup* present = PresentEntry(context, node);
+bool NeedsFetch(const Context& context, const NodeState& node, const Digest& digest) {
+  const api::WantedWarmup* present = PresentEntry(context.uid(), node);
   const bool is_requested = present != nullptr && Contains(present->bundles, digest);
   return !is_requested && !IsActive(node, digest);
 }

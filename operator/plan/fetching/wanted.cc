@@ -18,7 +18,8 @@ std::vector<api::WantedBundle> Sorted(std::vector<api::WantedBundle> bundles) {
 
 }  // namespace
 
-std::vector<api::WantedBundle> WantedBundles(const PlanContext& context, size_t target) {
+std::vector<api::WantedBundle> WantedBundles(const Context& context, const Bundles& bundles,
+                                             size_t target) {
   std::vector<api::WantedBundle> out;
   std::set<Digest> digests;
   const auto add = [&](const api::BundleStatus& bundle) {
@@ -29,7 +30,7 @@ std::vector<api::WantedBundle> WantedBundles(const PlanContext& context, size_t 
   for (const bool current : {true, false}) {
     for (const LiveKey& key : context.keys) {
       const api::BundleStatus* bundle =
-          key.target == target && key.current == current ? BundleFor(context, key) : nullptr;
+          key.target == target && key.current == current ? bundles.For(key) : nullptr;
       if (bundle != nullptr) {
         add(*bundle);
       }
@@ -38,11 +39,11 @@ std::vector<api::WantedBundle> WantedBundles(const PlanContext& context, size_t 
   // If the bundle of the template's key is suspended, the starts that hung with it also had the
   // files of a seed, so the next start gets neither.
   if (std::any_of(context.keys.begin(), context.keys.end(), [&](const LiveKey& key) {
-        return key.target == target && key.current && IsWithoutSuspendedBundle(context, key);
+        return key.target == target && key.current && bundles.IsWithoutSuspended(key);
       })) {
     return Sorted(std::move(out));
   }
-  auto others = BundlesOf(context);
+  auto others = bundles.Facts();
   std::erase_if(others, [&](const fingerprint::BundleFacts& each) {
     return std::any_of(digests.begin(), digests.end(),
                        [&](const Digest& digest) { return digest.ToString() == each.digest; });
@@ -53,7 +54,7 @@ std::vector<api::WantedBundle> WantedBundles(const PlanContext& context, size_t 
                                .devices = context.pod_template.factors.devices,
                                .container = context.pod_template.factors.container};
   if (const auto* seed = fingerprint::ChooseSeed(others, wanted)) {
-    for (const api::BundleStatus& bundle : context.out.status.bundles) {
+    for (const api::BundleStatus& bundle : bundles.published()) {
       if (bundle.digest.ToString() == seed->digest) {
         add(bundle);
         break;

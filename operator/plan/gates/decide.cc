@@ -8,9 +8,9 @@
 #include "lib/api/reasons.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/candidate_nodes.h"
+#include "operator/plan/gates/gate_rules.h"
 #include "operator/plan/gates/groups.h"
 #include "operator/plan/gates/hold_deadline.h"
-#include "operator/plan/gates/never_held.h"
 #include "operator/plan/gates/wait_estimator.h"
 #include "operator/render/affinity.h"
 
@@ -20,9 +20,6 @@ namespace reason = api::reason;
 
 namespace {
 
-// Mode Hold: pods are released as soon as there are at least this many warm nodes for each node
-// that is warming.
-constexpr size_t kWarmPerWarming = 10;
 constexpr size_t kExcludedHostnamesMax = 200'000;  // limit for all releases of one plan together
 
 struct ReleaseDecision {
@@ -40,14 +37,14 @@ struct GateDecision {
 };
 
 struct GateContext {
-  PlanContext& context;
-  WaitEstimator estimator;
+  const DistributedContext& context;
+  GateDecisions& out;
+  const WaitEstimator& estimator;
   HoldDeadlines deadlines;
   CandidateNodesCache candidates;
-  bool release_all = false;
 };
 
-double HeldSeconds(const PlanContext& context, const api::Pod& pod) {
+double HeldSeconds(const Context& context, const api::Pod& pod) {
   const auto held = std::max(context.in.now - pod.meta.created, Duration{0});
   return std::chrono::duration<double>(held).count();
 }
@@ -63,15 +60,15 @@ std::vector<size_t> PreferWarm(const CandidateNodes& candidates) {
 // True if the release excludes the nodes without a usable directory. False if no other node exists,
 // or if only excluded nodes have capacity now: the rollout could otherwise wait forever beside an
 // idle node.
-bool ExcludesUnusable(const PlanContext& context, const CandidateNodes& candidates,
-                      const PodShape& shape) {
+bool ExcludesUnusable(const Context& context, const Reserved& reserved,
+                      const CandidateNodes& candidates, const PodShape& shape) {
   const bool elsewhere =
       std::any_of(context.nodes.begin(), context.nodes.end(),
                   [](const auto& node) { return node.possible && node.ready && node.prepared; });
   const auto& unusable = candidates.unusable;
   return elsewhere && !unusable.empty() &&
          (!candidates.none() || std::none_of(unusable.begin(), unusable.end(), [&](size_t node) {
-           return Fits(context, node, shape);
+           return Fits(context, reserved, node, shape);
          }));
 }
 
@@ -85,64 +82,19 @@ size_t ExcludedMax(size_t pods) {
 // Reserves capacity for a pod that stays held, so that no later pod is held for the same capacity.
 // A later pod that then fits nowhere is released, because an autoscaler adds nodes only for pods
 // without gates.
-void ReserveForHeldPod(PlanContext& context, const CandidateNodes& candidates,
+void ReserveForHeldPod(Reserved& reserved, const CandidateNodes& candidates,
                        const PodShape& shape) {
   if (!candidates.warming.empty()) {
-    Reserve(context, candidates.warming.front().node, shape);
+    Reserve(reserved, candidates.warming.front().node, shape);
   } else if (!candidates.failing.empty()) {
-    Reserve(context, candidates.failing.front(), shape);
+    Reserve(reserved, candidates.failing.front(), shape);
   } else if (!candidates.warm.empty()) {
-    Reserve(context, candidates.warm.front(), shape);
+    Reserve(reserved, candidates.warm.front(), shape);
   }
-}
-
-ReleaseDecision StopWaiting(const CandidateNodes& candidates) {
-  if (!candidates.warm.empty()) {
-    return {reason::kReleasedWarm, PreferWarm(candidates)};
-  }
-  return {candidates.none() ? reason::kReleasedNoCapacity : reason::kReleasedNotWorthWaiting, {}};
-}
-
-// Mode Hold: the pod waits until enough nodes are warm. Returns nullopt while it waits.
-std::optional<ReleaseDecision> DecideInHoldMode(GateContext& gate, const PodView& pod,
-                                                const CandidateNodes& candidates) {
-  const bool waits = candidates.warming.size() * kWarmPerWarming > candidates.warm.size() ||
-                     (candidates.warm.empty() && !candidates.failing.empty());
-  if (!waits) {
-    return StopWaiting(candidates);
-  }
-  ReserveForHeldPod(gate.context, candidates, *pod.shape);
-  return std::nullopt;
-}
-
-// Mode Auto: the pod waits while waiting for a warm node takes less time than the cache saves.
-// Returns nullopt while it waits.
-std::optional<ReleaseDecision> DecideInAutoMode(GateContext& gate, const PodView& pod,
-                                                const CandidateNodes& candidates,
-                                                WallTime deadline) {
-  PlanContext& context = gate.context;
-  if (!candidates.warm.empty()) {
-    return StopWaiting(candidates);
-  }
-  for (const WarmingNode& warming : candidates.warming) {
-    const LiveKey* key = FindKey(context, context.nodes[warming.node].target, pod.factors);
-    if (key == nullptr || !warming.forecast) {
-      continue;
-    }
-    const HoldCost cost{.created = pod.pod->meta.created,
-                        .deadline = deadline,
-                        .gain = gate.estimator.GainOf(*key)};
-    if (IsWorthWaiting(cost, *warming.forecast, context.in.now)) {
-      RequeueAt(context, WorthWaitingUntil(cost, *warming.forecast, context.in.now));
-      Reserve(context, warming.node, *pod.shape);
-      return std::nullopt;
-    }
-  }
-  return StopWaiting(candidates);
 }
 
 const BuilderCandidate* FindBuilderCandidate(const PlanContext& context, size_t pod) {
-  for (const BuilderCandidate& candidate : context.builder_candidates) {
+  for (const BuilderCandidate& candidate : context.builds.candidates) {
     if (candidate.pod == pod) {
       return &candidate;
     }
@@ -150,48 +102,73 @@ const BuilderCandidate* FindBuilderCandidate(const PlanContext& context, size_t 
   return nullptr;
 }
 
-std::optional<ReleaseDecision> DecideRelease(GateContext& gate, size_t index, WallTime deadline) {
-  PlanContext& context = gate.context;
-  const PodView& pod = context.pods[index];
-  const CandidateNodes& candidates = gate.candidates.For(pod);
-  if (gate.release_all) {
-    return ReleaseDecision{reason::kReleasedHoldingDisabled, PreferWarm(candidates)};
+ReleaseDecision MakeRelease(const HeldPod& held, std::string_view why,
+                            ReleasePreference preference) {
+  switch (preference) {
+    case ReleasePreference::kWarmNodes:
+      return {why, PreferWarm(held.candidates)};
+    case ReleasePreference::kBuilderNodes:
+      return {why, held.context.targets[held.builder->target].nodes};
+    case ReleasePreference::kNone:
+      break;
   }
-  if (const std::string_view never = WhyNeverHeld(context, *pod.pod); !never.empty()) {
-    // Add no preference: the owner of the other gate may already have decided the placement.
-    const bool other = never == reason::kReleasedOtherGate;
-    return ReleaseDecision{never, other ? std::vector<size_t>() : PreferWarm(candidates)};
+  return {why, {}};
+}
+
+// Reserves capacity for a pod that waits for one node, and plans again when waiting stops being
+// worthwhile.
+void HoldForNode(const HeldPod& held, GateDecisions& out) {
+  HoldCost cost;
+  const WarmingNode& warming = *FindWorthwhile(held, cost);
+  const WallTime now = held.context.in.now;
+  out.effects.RequeueAt(WorthWaitingUntil(cost, *warming.forecast, now));
+  Reserve(out.reserved, warming.node, *held.pod.shape);
+}
+
+// Returns nullopt if the pod stays held.
+std::optional<ReleaseDecision> DecideRelease(const HeldPod& held, GateDecisions& out) {
+  const GateRule& rule = FindGateRule(held);
+  switch (rule.action) {
+    case GateAction::kHold:
+      ReserveForHeldPod(out.reserved, held.candidates, *held.pod.shape);
+      return std::nullopt;
+    case GateAction::kHoldForNode:
+      HoldForNode(held, out);
+      return std::nullopt;
+    case GateAction::kRelease:
+      break;
   }
-  if (const BuilderCandidate* candidate = FindBuilderCandidate(context, index)) {
-    return ReleaseDecision{reason::kReleasedForBuild, context.targets[candidate->target].nodes};
-  }
-  if (context.in.now >= deadline) {
-    return ReleaseDecision{reason::kReleasedAtDeadline, PreferWarm(candidates)};
-  }
-  return context.in.warmup.spec.gate.mode == api::GateMode::kHold
-             ? DecideInHoldMode(gate, pod, candidates)
-             : DecideInAutoMode(gate, pod, candidates, deadline);
+  const WorkloadRule* never = rule.reason.empty() ? held.context.hold.never_held : nullptr;
+  return never != nullptr ? MakeRelease(held, never->reason, never->preference)
+                          : MakeRelease(held, rule.reason, rule.preference);
 }
 
 GateDecision EvaluateGate(GateContext& gate, size_t index) {
-  PlanContext& context = gate.context;
+  const DistributedContext& context = gate.context;
   const PodView& pod = context.pods[index];
-  const WallTime deadline = gate.deadlines.DeadlineOf(*pod.pod);
+  const CandidateNodes& before = gate.candidates.For(pod);
+  const HeldPod held{.context = context,
+                     .estimator = gate.estimator,
+                     .candidates = before,
+                     .pod = pod,
+                     .builder = FindBuilderCandidate(context, index),
+                     .deadline = gate.deadlines.DeadlineOf(*pod.pod)};
   GateDecision out{
-      .pod = index, .deadline = deadline, .release = DecideRelease(gate, index, deadline)};
+      .pod = index, .deadline = held.deadline, .release = DecideRelease(held, gate.out)};
+  // The pod may have reserved the last capacity of a candidate.
   const CandidateNodes& candidates = gate.candidates.For(pod);
-  const BuilderCandidate* candidate = FindBuilderCandidate(context, index);
-  const bool has_capacity = candidate != nullptr && candidate->has_capacity;
-  out.excludes_unusable = has_capacity || ExcludesUnusable(context, candidates, *pod.shape);
+  const bool has_capacity = held.builder != nullptr && held.builder->has_capacity;
+  out.excludes_unusable =
+      has_capacity || ExcludesUnusable(context, gate.out.reserved, candidates, *pod.shape);
   if (out.release && out.release->reason == reason::kReleasedWarm) {
-    Reserve(context, candidates.warm.front(), *pod.shape);
+    Reserve(gate.out.reserved, candidates.warm.front(), *pod.shape);
   }
   return out;
 }
 
 // Holds all pods of a group or none: if one pod of the group is not held, the others are released,
 // even if that pod belongs to another warmup.
-void KeepGroupsTogether(const PlanContext& context, std::vector<GateDecision>& decisions) {
+void KeepGroupsTogether(const Context& context, std::vector<GateDecision>& decisions) {
   std::set<std::string> free = context.in.groups_free_elsewhere;
   for (const PodView& pod : context.pods) {
     if (!pod.held && !pod.finished && !pod.pod->meta.deleting && !pod.of_job) {
@@ -212,7 +189,7 @@ void KeepGroupsTogether(const PlanContext& context, std::vector<GateDecision>& d
 }
 
 void Release(GateContext& gate, const GateDecision& decision, size_t excluded_max) {
-  PlanContext& context = gate.context;
+  const DistributedContext& context = gate.context;
   const PodView& pod = context.pods[decision.pod];
   GateRelease release{
       .pod = pod.pod,
@@ -224,26 +201,26 @@ void Release(GateContext& gate, const GateDecision& decision, size_t excluded_ma
   }
   release.event = MakePodEvent(*pod.pod, release.reason,
                                fmt::format("pod released after {:.0f} s", release.held_seconds));
-  context.out.releases.push_back(std::move(release));
+  gate.out.releases.push_back(std::move(release));
 }
 
-void AnnotateHeld(PlanContext& context, const PodView& pod, WallTime deadline) {
+void AnnotateHeld(const Context& context, const PodView& pod, WallTime deadline, Effects& effects) {
   const api::ObjectMeta& meta = pod.pod->meta;
-  RequeueAt(context, deadline);
+  effects.RequeueAt(deadline);
   if (meta.annotations.contains(api::kHeldUntilAnnotation)) {
     return;
   }
   if (context.in.now < meta.created + kUnreportedHoldMax) {
-    RequeueAt(context, meta.created + kUnreportedHoldMax);
+    effects.RequeueAt(meta.created + kUnreportedHoldMax);
     return;
   }
-  context.out.annotations.push_back({.ns = meta.ns,
-                                     .pod = meta.name,
-                                     .uid = meta.uid,
-                                     .key = std::string(api::kHeldUntilAnnotation),
-                                     .value = FormatTime(deadline),
-                                     .held = pod.pod});
-  context.out.events.push_back(MakePodEvent(
+  effects.annotations.push_back({.ns = meta.ns,
+                                 .pod = meta.name,
+                                 .uid = meta.uid,
+                                 .key = std::string(api::kHeldUntilAnnotation),
+                                 .value = FormatTime(deadline),
+                                 .held = pod.pod});
+  effects.events.push_back(MakePodEvent(
       *pod.pod, reason::kPodHeld,
       fmt::format("pod held until a node is warm, no later than {}", FormatTime(deadline))));
 }
@@ -257,10 +234,12 @@ void PutBuildersFirst(std::vector<GateRelease>& releases) {
 
 // Reserves capacity for pods that were released earlier and are still unbound. Treats all of them
 // as pods of the template, so that a node without capacity for one pod can be skipped for the rest.
-void ReserveForUnbound(PlanContext& context) {
+void ReserveForUnbound(const Context& context, Reserved& reserved) {
   const PodShape& shape = context.pod_template.shape;
   size_t node = 0;
-  const auto is_full = [&] { return !context.nodes[node].possible || !Fits(context, node, shape); };
+  const auto is_full = [&] {
+    return !context.nodes[node].possible || !Fits(context, reserved, node, shape);
+  };
   for (const PodView& pod : context.pods) {
     if (!pod.injected || pod.held || pod.finished || !pod.pod->node.empty() ||
         HasOtherGate(*pod.pod)) {
@@ -272,23 +251,22 @@ void ReserveForUnbound(PlanContext& context) {
     if (node == context.nodes.size()) {
       return;
     }
-    Reserve(context, node, shape);
+    Reserve(reserved, node, shape);
   }
 }
 
 }  // namespace
 
-void DecideGates(PlanContext& context) {
-  ReserveForUnbound(context);
-  const WaitEstimator estimator(context);
-  GateContext gate{
-      .context = context,
-      .estimator = estimator,
-      .deadlines =
-          HoldDeadlines(context.in.pods, MaxHold(context.in.warmup, context.in.constraints)),
-      .candidates = CandidateNodesCache(context, estimator),
-      .release_all = context.deleting() || context.paused() || !context.acceptance.inject ||
-                     context.in.warmup.spec.gate.mode == api::GateMode::kNever};
+GateDecisions DecideGates(const DistributedContext& context) {
+  GateDecisions out{.reserved = context.builds.reserved};
+  ReserveForUnbound(context, out.reserved);
+  const WaitEstimator estimator(EstimatorInputs(context));
+  GateContext gate{.context = context,
+                   .out = out,
+                   .estimator = estimator,
+                   .deadlines = HoldDeadlines(context.in.pods,
+                                              MaxHold(context.in.warmup, context.in.constraints)),
+                   .candidates = CandidateNodesCache(context, estimator, out.reserved)};
   std::vector<GateDecision> decisions;
   for (size_t i = 0; i < context.pods.size(); ++i) {
     const PodView& pod = context.pods[i];
@@ -302,10 +280,11 @@ void DecideGates(PlanContext& context) {
     if (decision.release) {
       Release(gate, decision, excluded_max);
     } else {
-      AnnotateHeld(context, context.pods[decision.pod], decision.deadline);
+      AnnotateHeld(context, context.pods[decision.pod], decision.deadline, out.effects);
     }
   }
-  PutBuildersFirst(context.out.releases);
+  PutBuildersFirst(out.releases);
+  return out;
 }
 
 }  // namespace cachewarm::plan

@@ -371,12 +371,14 @@ TEST_F(Ranks, MissRecapturesGroupWhileOldBundleServes) {
 
 TEST_F(Ranks, BuildForecastCountsRemainingRanks) {
   const auto end = [this] {
-    PlanContext context(builder.in());
-    context.out.status = builder.status();
-    ReadWorkload(context);
-    FindTargets(context);
-    const auto forecast =
-        WaitEstimator(context).ForecastBuild(*FindKey(context, 0, context.pods[0].factors));
+    const Observed observed = Observe(builder.in());
+    const Context context(builder.in(), observed);
+    const Bundles bundles(context);
+    const WaitEstimator estimator({.context = context,
+                                   .bundles = bundles,
+                                   .builders = builder.status().builders,
+                                   .starts = builder.status().starts});
+    const auto forecast = estimator.ForecastBuild(*FindKey(context, 0, context.pods[0].factors));
     return forecast ? forecast->end : WallTime{};
   };
   Three();

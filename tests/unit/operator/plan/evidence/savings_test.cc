@@ -41,9 +41,9 @@ class NetSavings : public testing::TestWithParam<NetCase> {};
 
 TEST_P(NetSavings, EqualsColdMedianMinusHoldAndStartUpToSpan) {
   const api::WarmupStatus status = With({Sample(StartResult::kCold, 40, 0, 30)});
-  EXPECT_DOUBLE_EQ(
-      NetSavedSeconds(status, Sample(GetParam().result, GetParam().start, GetParam().hold)),
-      GetParam().saved);
+  EXPECT_DOUBLE_EQ(NetSavedSeconds(status.starts, status.bundles,
+                                   Sample(GetParam().result, GetParam().start, GetParam().hold)),
+                   GetParam().saved);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, NetSavings,
@@ -63,30 +63,33 @@ INSTANTIATE_TEST_SUITE_P(All, NetSavings,
                          [](const auto& each) { return each.param.name; });
 
 TEST(Savings, NoSavingsWithoutColdStart) {
-  EXPECT_DOUBLE_EQ(NetSavedSeconds({}, Sample(StartResult::kHit, 5, 3)), -3);
+  EXPECT_DOUBLE_EQ(NetSavedSeconds({}, {}, Sample(StartResult::kHit, 5, 3)), -3);
 }
 
 TEST(Savings, NoSavingsWithoutCompile) {
   const api::WarmupStatus status = With({Sample(StartResult::kCold, 40)});
-  EXPECT_DOUBLE_EQ(NetSavedSeconds(status, Sample(StartResult::kHit, 5)), 0);
+  EXPECT_DOUBLE_EQ(NetSavedSeconds(status.starts, status.bundles, Sample(StartResult::kHit, 5)), 0);
 }
 
 TEST(Savings, BuilderStartIsBaselineWithoutColdStart) {
   const api::WarmupStatus status = With({Sample(StartResult::kBuilder, 50, 0, 30)});
-  EXPECT_DOUBLE_EQ(NetSavedSeconds(status, Sample(StartResult::kHit, 25)), 25);
+  EXPECT_DOUBLE_EQ(NetSavedSeconds(status.starts, status.bundles, Sample(StartResult::kHit, 25)),
+                   25);
 }
 
 TEST(Savings, ColdStartsOfOtherGpuTypesAreNoBaseline) {
   StartSample slow = Sample(StartResult::kCold, 400, 0, 300);
   slow.gpu_type = "nvidia/a100/sm_80";
   const api::WarmupStatus status = With({slow, Sample(StartResult::kCold, 40, 0, 30)});
-  EXPECT_DOUBLE_EQ(NetSavedSeconds(status, Sample(StartResult::kHit, 20)), 20);
+  EXPECT_DOUBLE_EQ(NetSavedSeconds(status.starts, status.bundles, Sample(StartResult::kHit, 20)),
+                   20);
 }
 
 TEST(Savings, BundleCompileSecondsCapSavingsWithoutSpan) {
   api::WarmupStatus status = With({Sample(StartResult::kCold, 40)});
   status.bundles = {{.key = "k", .gpu_type = "cpu", .compile_seconds = 12}};
-  EXPECT_DOUBLE_EQ(NetSavedSeconds(status, Sample(StartResult::kHit, 5)), 12);
+  EXPECT_DOUBLE_EQ(NetSavedSeconds(status.starts, status.bundles, Sample(StartResult::kHit, 5)),
+                   12);
 }
 
 TEST(Savings, OnlyBundlesThatServeTheKeyCapSavings) {
@@ -95,7 +98,8 @@ TEST(Savings, OnlyBundlesThatServeTheKeyCapSavings) {
       {.key = "a", .gpu_type = "cpu", .native = true, .compile_seconds = 30},
       {.key = "b", .gpu_type = "nvidia/a100/sm_80", .native = false, .compile_seconds = 25},
       {.key = "c", .gpu_type = "cpu", .native = false, .compile_seconds = 12}};
-  EXPECT_DOUBLE_EQ(NetSavedSeconds(status, Sample(StartResult::kHit, 5)), 12);
+  EXPECT_DOUBLE_EQ(NetSavedSeconds(status.starts, status.bundles, Sample(StartResult::kHit, 5)),
+                   12);
 }
 
 TEST(Savings, MediansTakeTheMiddle) {
@@ -116,7 +120,8 @@ TEST(Savings, ColdBaselineOutlivesWarmStarts) {
   EXPECT_EQ(status.starts.recent.size(), 64U);
   EXPECT_EQ(status.starts.counts.hit, 1000);
   EXPECT_DOUBLE_EQ(status.starts.cold_median_seconds, 40);
-  EXPECT_DOUBLE_EQ(NetSavedSeconds(status, Sample(StartResult::kHit, 15)), 25);
+  EXPECT_DOUBLE_EQ(NetSavedSeconds(status.starts, status.bundles, Sample(StartResult::kHit, 15)),
+                   25);
 }
 
 TEST(Savings, NewColdStartsReplaceOldOnes) {
@@ -153,7 +158,7 @@ TEST(Savings, GainsAndLossesAreSummedSeparately) {
 TEST(Savings, ZeroIsNeverNegative) {
   for (const StartResult result : {StartResult::kHit, StartResult::kCold, StartResult::kUnknown}) {
     StartSample sample = Sample(result, 0);
-    sample.saved_seconds = NetSavedSeconds(With({}), sample);
+    sample.saved_seconds = NetSavedSeconds({}, {}, sample);
     EXPECT_FALSE(std::signbit(sample.saved_seconds));
     EXPECT_EQ(DescribeSample(sample, "").find("-0"), std::string::npos);
     EXPECT_FALSE(std::signbit(With({sample}).starts.lost_seconds));

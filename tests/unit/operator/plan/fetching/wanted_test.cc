@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "operator/plan/decisions.h"
 #include "tests/fakes/snapshot_builder.h"
 
 namespace cachewarm::plan {
@@ -13,12 +12,10 @@ using fakes::SnapshotBuilder;
 
 // Returns the bundles of the only target.
 std::vector<Digest> Wanted(SnapshotBuilder& builder) {
-  PlanContext context(builder.in());
-  context.out.status = builder.status();
-  ReadWorkload(context);
-  FindTargets(context);
+  const Observed observed = Observe(builder.in());
+  const Context context(builder.in(), observed);
   std::vector<Digest> out;
-  for (const api::WantedBundle& bundle : WantedBundles(context, 0)) {
+  for (const api::WantedBundle& bundle : WantedBundles(context, Bundles(context), 0)) {
     out.push_back(bundle.digest);
   }
   return out;
