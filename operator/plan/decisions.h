@@ -32,32 +32,32 @@ ClusterView FindTargets(const Snapshot& in, const TemplateView& pod_template,
 
 // ---- injection and bundles ----------------------------------------------------------------------
 
-// acceptance/decide.cc: decides whether pods are injected, with the reason for condition Ready, and
-// requests the admission dry run.
+// acceptance/acceptance.cc: decides whether pods are injected, with the reason for condition Ready,
+// and requests the admission dry run.
 Acceptance DecideAcceptance(const Context& context);
 
-// evidence/hung_starts.cc: detects pods that started with a bundle and are not Ready in time, and
+// starts/hung_starts.cc: detects pods that started with a bundle and are not Ready in time, and
 // suspends the bundle after the second such start.
 BundleReview DecideHungStarts(const Context& context);
 
-// builders.cc: decides which keys need a build, elects the pods or Jobs that build, follows running
-// builds, and publishes their bundles.
+// builders/builders.cc: decides which keys need a build, elects the pods or Jobs that build,
+// follows running builds, and publishes their bundles.
 Builds DecideBuilders(const Context& context, const Acceptance& acceptance, BundleReview review);
 
 // The parts of DecideBuilders() that other files have. Each changes `builder`, one of
 // `builds.builders`, and adds to `builds`.
 //
-// captures.cc: asks the agent to capture the cache directory of a builder whose container has
-// started, and updates `builder` from the agent's answers. Calls FollowRanks once that directory is
-// captured.
+// captures/captures.cc: asks the agent to capture the cache directory of a builder whose container
+// has started, and updates `builder` from the agent's answers. Calls FollowRanks once that
+// directory is captured.
 void FollowCapture(const Context& context, Builds& builds, api::BuilderStatus& builder);
-// capturing/ranks.cc: after the builder's own directory is captured (`captured` is set), requests
+// captures/ranks.cc: after the builder's own directory is captured (`captured` is set), requests
 // the captures of the other pods of its group (its ranks), one at a time. Completes the build
-// (building/publication.h) when no pod is left.
+// (builders/publication.h) when no pod is left.
 void FollowRanks(const Context& context, Builds& builds, api::BuilderStatus& builder);
-// builder_requests.cc: plans to send spec.compile.requests to `pod`, the pod of a builder Job or of
-// the Job of its proof, and fails the build if a request failed. Returns true once all requests
-// have been answered, or if there are none to send.
+// builders/sent_requests.cc: plans to send spec.compile.requests to `pod`, the pod of a builder Job
+// or of the Job of its proof, and fails the build if a request failed. Returns true once all
+// requests have been answered, or if there are none to send.
 bool FollowBuildRequests(const Context& context, Builds& builds, const PodView& pod,
                          api::BuilderStatus& builder);
 
@@ -77,8 +77,8 @@ struct CountedStarts {
   Effects effects;
 };
 
-// starts.cc: decides which first starts of pods the agents observe, and counts the finished ones,
-// with their result and the seconds saved.
+// starts/starts.cc: decides which first starts of pods the agents observe, and counts the finished
+// ones, with their result and the seconds saved.
 CountedStarts DecideStarts(const PlanContext& context);
 
 struct Distribution {
@@ -91,14 +91,14 @@ struct Distribution {
   Effects effects;
 };
 
-// distribution.cc: decides which bundles each node should have, plans this warmup's entries in
-// every NodeCache, and counts nodes per bundle.
+// distribution/distribution.cc: decides which bundles each node should have, plans this warmup's
+// entries in every NodeCache, and counts nodes per bundle.
 Distribution DecideDistribution(const PlanContext& context, const CountedStarts& starts);
 
-// renewals.cc: increments entry.renew when an injected container on `node` ended before it was ever
-// ready. The agent then builds a new copy of the cache directory for the next start, because a
-// truncated .so would otherwise crash every restart. entry.renewed_for lists the crashes already
-// handled.
+// distribution/renewals.cc: increments entry.renew when an injected container on `node` ended
+// before it was ever ready. The agent then builds a new copy of the cache directory for the next
+// start, because a truncated .so would otherwise crash every restart. entry.renewed_for lists the
+// crashes already handled.
 void RenewTree(const Context& context, size_t node, api::WantedWarmup& entry);
 
 // ---- held pods and status -----------------------------------------------------------------------
@@ -125,7 +125,7 @@ struct GateDecisions {
   Effects effects;
 };
 
-// gates/decide.cc: decides which held pods are released, for which reason, and which nodes they
+// gates/gates.cc: decides which held pods are released, for which reason, and which nodes they
 // prefer.
 GateDecisions DecideGates(const DistributedContext& context);
 

@@ -6,9 +6,9 @@
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
-#include "operator/plan/building/jobs.h"
+#include "operator/plan/builders/jobs.h"
 #include "operator/plan/decisions.h"
-#include "operator/plan/evidence/savings.h"
+#include "operator/plan/starts/savings.h"
 
 namespace cachewarm::plan {
 

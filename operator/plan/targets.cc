@@ -7,7 +7,7 @@
 #include "lib/fingerprint/gpu_type.h"
 #include "lib/fingerprint/key.h"
 #include "operator/plan/decisions.h"
-#include "operator/plan/fetching/entries.h"
+#include "operator/plan/distribution/node_entries.h"
 #include "operator/plan/nodes/offer.h"
 
 namespace cachewarm::plan {

@@ -16,8 +16,8 @@ namespace reason = api::reason;
 namespace {
 
 // Injection is suspended after this number of crashes before Ready. After a pod's first crash the
-// agent replaces its cache directory (renewals.cc), so the second crash is not caused by a damaged
-// file in it.
+// agent replaces its cache directory (distribution/renewals.cc), so the second crash is not caused
+// by a damaged file in it.
 constexpr int kCrashesMax = 2;
 
 // True if the pod was created before the last suspension ended. Its failure has already led to that

@@ -35,14 +35,14 @@ bool WasInjecting(const Context& context);
 // Returns the labels that identify the workload's pods at admission.
 std::map<std::string, std::string> InjectionLabels(const Context& context);
 
-// hard.cc: refusals that only a user can resolve. Until then this warmup's entries in NodeCaches
-// stay, and none are added.
+// user_refusals.cc: refusals that only a user can resolve. Until then this warmup's entries in
+// NodeCaches stay, and none are added.
 Refusal InvalidSpec(const AcceptanceContext& context);
 Refusal ForbiddenNamespace(const AcceptanceContext& context);
 Refusal HardRefusal(const AcceptanceContext& context);
 
-// soft.cc: refusals that resolve without the user: the API server rejects pods, injection is
-// suspended, or directories are not prepared.
+// cluster_refusals.cc: refusals that resolve without the user: the API server rejects pods,
+// injection is suspended, or directories are not prepared.
 Refusal SoftRefusal(const AcceptanceContext& context);
 // Checks only whether the API server rejects pods.
 Refusal RefusedByServer(const AcceptanceContext& context);

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "lib/api/reasons.h"
-#include "operator/plan/building/job_capacity.h"
+#include "operator/plan/builders/job_capacity.h"
 
 namespace cachewarm::plan {
 

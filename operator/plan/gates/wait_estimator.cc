@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "operator/plan/capturing/ranks.h"
-#include "operator/plan/evidence/savings.h"
+#include "operator/plan/captures/ranks.h"
+#include "operator/plan/starts/savings.h"
 
 namespace cachewarm::plan {
 

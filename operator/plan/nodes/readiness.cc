@@ -8,8 +8,8 @@
 
 #include "lib/api/reasons.h"
 #include "operator/plan/bundles.h"
-#include "operator/plan/fetching/entries.h"
-#include "operator/plan/fetching/wanted.h"
+#include "operator/plan/distribution/desired_bundles.h"
+#include "operator/plan/distribution/node_entries.h"
 
 namespace cachewarm::plan {
 

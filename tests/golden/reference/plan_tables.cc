@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "operator/plan/building/transitions.h"
+#include "operator/plan/builders/transitions.h"
 #include "operator/plan/gates/gate_rules.h"
 
 namespace cachewarm::reference {

@@ -7,6 +7,6 @@
 namespace cachewarm::reference {
 
 std::string GatesTable();   // operator/plan/gates/gate_rules.h
-std::string BuildsTable();  // operator/plan/building/transitions.h
+std::string BuildsTable();  // operator/plan/builders/transitions.h
 
 }  // namespace cachewarm::reference
