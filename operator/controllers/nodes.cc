@@ -6,7 +6,7 @@
 #include "lib/codec/json_value.h"
 #include "operator/observe/snapshot.h"
 #include "operator/plan/nodes/offer.h"
-#include "operator/plan/scheduling/shape.h"
+#include "operator/plan/scheduling/pod_shape.h"
 #include "operator/render/applied.h"
 #include "operator/render/node.h"
 

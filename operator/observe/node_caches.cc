@@ -35,7 +35,7 @@ std::set<NamedWarmup> NamedBy(const kube::Object& node_cache) {
 // By warmup uid: digests of bundles that the agent need not fetch any more, because it has
 // activated them or they have failed permanently. A fetch that failed on a store error is still
 // pending, because the agent retries it and the node keeps its fetch slot
-// (operator/plan/fetching/fetch_slots.h).
+// (operator/plan/distribution/fetch_slots.h).
 using BundlesByWarmup = std::map<std::string, std::set<std::string>>;
 
 BundlesByWarmup CompletedBundles(const Json& node_cache) {

@@ -39,7 +39,7 @@ class NodeCaches {
   // Returns the NodeCache of `node`; null in the same cases as Get(). Its spec.warmups and
   // status.warmups have only the entries that a plan for `warmup_uid` reads: those of that warmup,
   // and those of every warmup with a pending fetch on this node, because fetch slots are counted
-  // over all warmups (operator/plan/fetching/fetch_slots.h).
+  // over all warmups (operator/plan/distribution/fetch_slots.h).
   Value ShareOf(const std::string& warmup_uid, const std::string& node) const;
 
   // Returns the number of entries in spec.warmups of the node's NodeCache; 0 if there is none.

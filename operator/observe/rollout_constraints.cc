@@ -104,7 +104,7 @@ void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
 
 // Requires all replicas to be available, because an update deletes each pod before it creates the
 // replacement, which must then not be held. The plan ignores this requirement until all replicas
-// have been available (operator/plan/gates/never_held.cc). Therefore, with podManagementPolicy
+// have been available (operator/plan/gates/hold_policy.cc). Therefore, with podManagementPolicy
 // Parallel, pods may still be held at a first start and at a scale-up.
 void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
   out.in_order = kube::TextAt(object, {"spec", "podManagementPolicy"}) != "Parallel";

@@ -1,79 +1,154 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "operator/plan/plan_context.h"
 
-// The steps of Decide(), one file each, in the order in which they run. Each accepts any state and
-// changes only its PlanContext.
+// The stages of Decide(), one file each, in the order in which they run. A stage reads const
+// inputs, which are the Snapshot and the results of earlier stages, and returns its own result. Its
+// parameters show which results it uses. Only Decide() joins the results into a Plan.
 namespace cachewarm::plan {
 
-// read_workload.cc: reads the template with its container and user (run_as), and marks the pods
-// that are injected, are held, or belong to a builder Job.
-void ReadWorkload(PlanContext& context);
+// ---- what there is (Observe) --------------------------------------------------------------------
 
-// gates/never_held.cc: decides whether pods of this workload may be held at all.
-void DecideNeverHeld(PlanContext& context);
+// read_workload.cc: reads the template with its container and user (run_as).
+WorkloadView ReadWorkload(const Snapshot& in);
+// Reads the pods, and marks those that are injected, are held, or belong to a builder Job.
+std::vector<PodView> ReadPods(const Snapshot& in, const TemplateView& pod_template);
+
+// gates/hold_policy.cc: decides whether pods of this workload may be held at all.
+HoldPolicy DecideHoldPolicy(const Snapshot& in, const TemplateView& pod_template);
 
 // targets.cc: finds the nodes that pods could be scheduled to, their GPU types and CPU classes, and
-// the keys in use (LiveKey).
-void FindTargets(PlanContext& context);
+// the keys in use (LiveKey). Sets PodView::node.
+ClusterView FindTargets(const Snapshot& in, const TemplateView& pod_template,
+                        std::vector<PodView> pods);
 
-// acceptance/decide.cc: decides whether pods are injected, with the reason for condition Ready.
-// Sets status.injection and requests the admission dry run.
-void DecideAcceptance(PlanContext& context);
+// ---- injection and bundles ----------------------------------------------------------------------
 
-// evidence/hung_starts.cc: detects pods that started with a bundle and are not Ready in time, and
-// suspends the bundle after the second such start, i.e. removes it from status.bundles.
-void DecideHungStarts(PlanContext& context);
+// acceptance/acceptance.cc: decides whether pods are injected, with the reason for condition Ready,
+// and requests the admission dry run.
+Acceptance DecideAcceptance(const Context& context);
 
-// builders.cc: decides which keys need a build, elects the pods or Jobs that build, and detects
-// failed builds.
-void DecideBuilders(PlanContext& context);
+// starts/hung_starts.cc: detects pods that started with a bundle and are not Ready in time, and
+// suspends the bundle after the second such start.
+BundleReview DecideHungStarts(const Context& context);
 
-// captures.cc: asks the agent to capture the cache directory of a builder whose container has
-// started, and updates `builder` from the agent's answers. Calls FollowRanks once that directory is
-// captured.
-void FollowCapture(PlanContext& context, api::BuilderStatus& builder);
-// capturing/ranks.cc: after the builder's own directory is captured (`captured` is set), requests
+// builders/builders.cc: decides which keys need a build, elects the pods or Jobs that build,
+// follows running builds, and publishes their bundles.
+Builds DecideBuilders(const Context& context, const Acceptance& acceptance, BundleReview review);
+
+// The parts of DecideBuilders() that other files have. Each changes `builder`, one of
+// `builds.builders`, and adds to `builds`.
+//
+// captures/captures.cc: asks the agent to capture the cache directory of a builder whose container
+// has started, and updates `builder` from the agent's answers. Calls FollowRanks once that
+// directory is captured.
+void FollowCapture(const Context& context, Builds& builds, api::BuilderStatus& builder);
+// captures/ranks.cc: after the builder's own directory is captured (`captured` is set), requests
 // the captures of the other pods of its group (its ranks), one at a time. Completes the build
-// (building/publication.h) when no pod is left.
-void FollowRanks(PlanContext& context, api::BuilderStatus& builder);
-// Ends the build of `builder` without a bundle.
-void FailBuild(PlanContext& context, api::BuilderStatus& builder, std::string_view reason,
-               std::string message);
+// (builders/publication.h) when no pod is left.
+void FollowRanks(const Context& context, Builds& builds, api::BuilderStatus& builder);
+// builders/sent_requests.cc: plans to send spec.compile.requests to `pod`, the pod of a builder Job
+// or of the Job of its proof, and fails the build if a request failed. Returns true once all
+// requests have been answered, or if there are none to send.
+bool FollowBuildRequests(const Context& context, Builds& builds, const PodView& pod,
+                         api::BuilderStatus& builder);
 
 // Once this many bundles of one key are suspended, no more are built for the same revision and
 // settings.
 inline constexpr int kSuspendedPerKeyMax = 2;
 
-// builder_requests.cc: plans to send spec.compile.requests to `pod`, the pod of a builder Job or of
-// the Job of its proof, and fails the build if a request failed. Returns true once all requests
-// have been answered, or if there are none to send.
-bool FollowBuildRequests(PlanContext& context, const PodView& pod, api::BuilderStatus& builder);
+// ---- starts and nodes ---------------------------------------------------------------------------
 
-// starts.cc: decides which first starts of pods the agents observe. Adds finished ones to
-// status.starts, with their result and the seconds saved.
-void DecideStarts(PlanContext& context);
+struct CountedStarts {
+  api::Starts starts;  // status.starts
+  // By index of the node: the first starts that its agent must observe.
+  std::map<size_t, std::vector<api::StartWindow>> windows;
+  // Revisions with a pod whose start was a hit or whose cache was captured.
+  std::set<std::string> proven_revisions;
+  std::vector<api::StartSample> counted;  // the starts that this plan adds to `starts`
+  Effects effects;
+};
 
-// renewals.cc: increments entry.renew when an injected container on `node` ended before it was ever
-// ready. The agent then builds a new copy of the cache directory for the next start, because a
-// truncated .so would otherwise crash every restart. entry.renewed_for lists the crashes already
-// handled.
-void RenewTree(const PlanContext& context, size_t node, api::WantedWarmup& entry);
+// starts/starts.cc: decides which first starts of pods the agents observe, and counts the finished
+// ones, with their result and the seconds saved.
+CountedStarts DecideStarts(const PlanContext& context);
 
-// distribution.cc: decides which bundles each node should hold, plans this warmup's entries in
-// every NodeCache, and counts nodes per bundle.
-void DecideDistribution(PlanContext& context);
+struct Distribution {
+  Bundles bundles;  // with the counts of their nodes
+  std::vector<api::BuilderStatus> builders;
+  std::vector<NodeEntries> entries;
+  // By index of the node: the number of fetch-slot durations that the node must wait before it gets
+  // a fetch slot.
+  std::map<size_t, int> slots_before;
+  Effects effects;
+};
 
-// gates/decide.cc: decides which held pods are released, for which reason, and which nodes they
+// distribution/distribution.cc: decides which bundles each node should have, plans this warmup's
+// entries in every NodeCache, and counts nodes per bundle.
+Distribution DecideDistribution(const PlanContext& context, const CountedStarts& starts);
+
+// distribution/renewals.cc: increments entry.renew when an injected container on `node` ended
+// before it was ever ready. The agent then builds a new copy of the cache directory for the next
+// start, because a truncated .so would otherwise crash every restart. entry.renewed_for lists the
+// crashes already handled.
+void RenewTree(const Context& context, size_t node, api::WantedWarmup& entry);
+
+// ---- held pods and status -----------------------------------------------------------------------
+
+// The context of the last stages.
+struct DistributedContext : PlanContext {
+  DistributedContext(const PlanContext& context, const CountedStarts& counted,
+                     const Distribution& distributed)
+      : PlanContext(context),
+        starts(counted),
+        bundles(distributed.bundles),
+        builders(distributed.builders),
+        slots_before(distributed.slots_before) {}
+
+  const CountedStarts& starts;
+  const Bundles& bundles;
+  const std::vector<api::BuilderStatus>& builders;
+  const std::map<size_t, int>& slots_before;
+};
+
+struct GateDecisions {
+  std::vector<GateRelease> releases;  // builders first
+  Reserved reserved;                  // also for the pods that are still held
+  Effects effects;
+};
+
+// gates/gates.cc: decides which held pods are released, for which reason, and which nodes they
 // prefer.
-void DecideGates(PlanContext& context);
+GateDecisions DecideGates(const DistributedContext& context);
 
-// gates/gate_injection.cc: decides whether new pods get a gate (status.injection.gate).
-void DecideGateInjection(PlanContext& context);
+struct GateInjection {
+  bool add_gate = false;  // status.injection.gate
+  Effects effects;
+};
 
-// status.cc: sets the inject label, status.injection.warmRevisions, the conditions Ready, Warm and
-// Degraded, and the summary.
-void DecideStatus(PlanContext& context);
+// gates/gate_injection.cc: decides whether new pods get a gate. `reserved` is the capacity that
+// DecideGates() has reserved.
+GateInjection DecideGateInjection(const DistributedContext& context, const Reserved& reserved);
+
+struct StatusDecision {
+  std::vector<api::Condition> conditions;
+  api::Summary summary;
+  std::vector<std::string> warm_revisions;  // status.injection.warmRevisions
+  int bundles_suspended = 0;                // Plan::bundles_suspended
+  Effects effects;
+};
+
+// status.cc: decides the conditions Ready, Warm and Degraded, the warm revisions and the summary.
+StatusDecision DecideStatus(const DistributedContext& context);
+// Returns the change of the inject label; nullopt if it is as it should be.
+std::optional<bool> DecideInjectLabel(const Context& context, const Acceptance& acceptance);
 
 }  // namespace cachewarm::plan

@@ -73,9 +73,8 @@ PodFactors FactorsOf(const Json& container) {
           .container = Text(container, "name")};
 }
 
-void ReadTemplate(PlanContext& context) {
-  const Snapshot& in = context.in;
-  TemplateView& out = context.pod_template;
+TemplateView ReadTemplate(const Snapshot& in) {
+  TemplateView out;
   out.pod_template =
       in.workload.kind == WorkloadKind::kSelector ? LearnTemplate(in) : in.workload.pod_template;
   if (out.pod_template == nullptr) {
@@ -83,13 +82,13 @@ void ReadTemplate(PlanContext& context) {
     if (out.factors.container.empty() && in.warmup.status.injection) {
       out.factors.container = in.warmup.status.injection->container;
     }
-    return;
+    return out;
   }
   out.labels = codec::Texts(Find(*out.pod_template, {"metadata", "labels"}));
   out.revision = "t-" + DigestOf(codec::DumpJson(*out.pod_template)).Short();
   const Json* spec = Find(*out.pod_template, {"spec"});
   if (spec == nullptr) {
-    return;
+    return out;
   }
   out.shape = ShapeOf(*spec);
   out.may_end = api::MayEnd(Text(*spec, "restartPolicy"));
@@ -98,20 +97,20 @@ void ReadTemplate(PlanContext& context) {
     out.run_as = render::RunAs(*spec, out.factors.container);
     out.has_readiness_probe = Find(*container, {"readinessProbe"}) != nullptr;
   }
+  return out;
 }
 
 // Returns the last part of the pod's volume path, which names the container's user (run_as); "" if
 // the pod does not mount this warmup's directory. Compares the warmup's uid too, because an earlier
 // warmup may have had the same name.
-std::string MountedRunAs(const PlanContext& context, const Json& object) {
+std::string MountedRunAs(const api::CacheWarmup& warmup, const Json& object) {
   const Json* volume = render::Named(List(object, {"spec", "volumes"}), api::kVolume);
   const Json* path = volume == nullptr ? nullptr : Find(*volume, {"hostPath", "path"});
   if (path == nullptr || !path->is_string()) {
     return "";
   }
   const std::string text = path->get<std::string>();
-  const std::string volume_path = fmt::format("/{}/{}/{}/", context.in.warmup.ns,
-                                              context.in.warmup.name, context.in.warmup.uid);
+  const std::string volume_path = fmt::format("/{}/{}/{}/", warmup.ns, warmup.name, warmup.uid);
   const size_t at = text.find(volume_path);
   return at == std::string::npos ? "" : text.substr(at + volume_path.size());
 }
@@ -119,8 +118,8 @@ std::string MountedRunAs(const PlanContext& context, const Json& object) {
 // Returns the result of the pod's first start; nullopt if that start is not counted yet. Reads
 // status.starts.recent first, then the pod's annotation, which remains after `recent` has dropped
 // the result. Returns kUnknown for a counted start whose result is in neither of them.
-std::optional<api::StartResult> CountedAs(const PlanContext& context, const api::Pod& pod) {
-  for (const api::StartSample& sample : context.in.warmup.status.starts.recent) {
+std::optional<api::StartResult> CountedAs(const api::Starts& starts, const api::Pod& pod) {
+  for (const api::StartSample& sample : starts.recent) {
     if (sample.pod_uid == pod.meta.uid) {
       return sample.result;
     }
@@ -136,7 +135,7 @@ std::optional<api::StartResult> CountedAs(const PlanContext& context, const api:
     }
     return api::StartResult::kUnknown;
   }
-  const auto& counted = context.in.warmup.status.starts.counted_pod_uids;
+  const auto& counted = starts.counted_pod_uids;
   return std::find(counted.begin(), counted.end(), pod.meta.uid) == counted.end()
              ? std::nullopt
              : std::optional(api::StartResult::kUnknown);
@@ -145,40 +144,41 @@ std::optional<api::StartResult> CountedAs(const PlanContext& context, const api:
 // True if the pod exits when its work is done. A readiness probe shows that a pod is a server, even
 // if its restart policy allows it to end. Pods of a kGroup workload, such as a RayCluster, are
 // servers even without a readiness probe.
-bool RunsToCompletion(const PlanContext& context, const PodView& view, const Json& container) {
-  const WorkloadKind kind = context.in.workload.kind;
+bool RunsToCompletion(WorkloadKind kind, const TemplateView& pod_template, const PodView& view,
+                      const Json& container) {
   // The pod of a builder Job always has the restart policy Never, which says nothing about the
   // workload, so the policy of the template decides.
-  const bool may_end = view.of_job ? context.pod_template.may_end : view.pod->may_end;
+  const bool may_end = view.of_job ? pod_template.may_end : view.pod->may_end;
   return RunsToCompletion(kind) || (may_end && kind != WorkloadKind::kGroup &&
                                     Find(container, {"readinessProbe"}) == nullptr);
 }
 
-bool IsOfOtherWarmup(const PlanContext& context, const api::Pod& pod) {
+bool IsOfOtherWarmup(const api::CacheWarmup& warmup, const api::Pod& pod) {
   const auto taken = pod.meta.annotations.find(api::kWarmupAnnotation);
-  return taken != pod.meta.annotations.end() && taken->second != context.in.warmup.name;
+  return taken != pod.meta.annotations.end() && taken->second != warmup.name;
 }
 
-PodView ReadPod(const PlanContext& context, const std::shared_ptr<const api::Pod>& pod) {
-  PodView view{.pod = pod, .of_other_warmup = IsOfOtherWarmup(context, *pod)};
+PodView ReadPod(const Snapshot& in, const TemplateView& pod_template,
+                const std::shared_ptr<const api::Pod>& pod) {
+  PodView view{.pod = pod, .of_other_warmup = IsOfOtherWarmup(in.warmup, *pod)};
   view.held = gate::IsHeld(*pod);
   view.of_job = pod->meta.labels.contains(api::kBuilderWarmupLabel);
   view.of_proof = view.of_job && pod->meta.labels.contains(api::kBuilderProofLabel);
   view.finished = api::HasEnded(*pod);
   view.revision = api::RevisionOf(pod->meta.labels);
   if (pod->object != nullptr) {
-    view.run_as = MountedRunAs(context, *pod->object);
+    view.run_as = MountedRunAs(in.warmup, *pod->object);
     view.injected = !view.run_as.empty();
-    const Json* container = render::Named(List(*pod->object, {"spec", "containers"}),
-                                          context.pod_template.factors.container);
+    const Json* container =
+        render::Named(List(*pod->object, {"spec", "containers"}), pod_template.factors.container);
     if (container != nullptr) {
       view.factors = FactorsOf(*container);
-      view.runs_to_completion = RunsToCompletion(context, view, *container);
+      view.runs_to_completion = RunsToCompletion(in.workload.kind, pod_template, view, *container);
     }
   }
-  view.counted = CountedAs(context, *pod);
+  view.counted = CountedAs(in.warmup.status.starts, *pod);
   for (const api::ContainerStatus& container : pod->containers) {
-    if (container.name == context.pod_template.factors.container) {
+    if (container.name == pod_template.factors.container) {
       view.container = &container;
     }
   }
@@ -187,9 +187,9 @@ PodView ReadPod(const PlanContext& context, const std::shared_ptr<const api::Pod
 
 // Sets the shapes of held pods. Reads each distinct shape only once, because all held pods of one
 // template have the same shape.
-void ReadShapes(PlanContext& context) {
+void ReadShapes(std::vector<PodView>& pods) {
   std::map<std::string, std::shared_ptr<const PodShape>> shapes;
-  for (PodView& pod : context.pods) {
+  for (PodView& pod : pods) {
     const Json* spec =
         pod.held && pod.pod->object != nullptr ? Find(*pod.pod->object, {"spec"}) : nullptr;
     if (!pod.held) {
@@ -212,9 +212,8 @@ void ReadShapes(PlanContext& context) {
 }
 
 // Returns the names of the variables that the template's container sets in its env.
-std::set<std::string, std::less<>> OwnVariables(const PlanContext& context) {
+std::set<std::string, std::less<>> OwnVariables(const TemplateView& view) {
   std::set<std::string, std::less<>> names;
-  const TemplateView& view = context.pod_template;
   const Json* container =
       view.pod_template == nullptr
           ? nullptr
@@ -229,29 +228,36 @@ std::set<std::string, std::less<>> OwnVariables(const PlanContext& context) {
 
 }  // namespace
 
-void ReadWorkload(PlanContext& context) {
-  ReadTemplate(context);
-  for (const auto& pod : context.in.pods) {
-    context.pods.push_back(ReadPod(context, pod));
+std::vector<PodView> ReadPods(const Snapshot& in, const TemplateView& pod_template) {
+  std::vector<PodView> pods;
+  pods.reserve(in.pods.size());
+  for (const auto& pod : in.pods) {
+    pods.push_back(ReadPod(in, pod_template, pod));
   }
-  std::sort(context.pods.begin(), context.pods.end(), [](const PodView& a, const PodView& b) {
+  std::sort(pods.begin(), pods.end(), [](const PodView& a, const PodView& b) {
     return std::pair(a.pod->meta.created, std::string_view(a.pod->meta.uid)) <
            std::pair(b.pod->meta.created, std::string_view(b.pod->meta.uid));
   });
-  ReadShapes(context);
-  const auto table = caches::CacheTable::Make(context.in.warmup.spec.caches);
+  ReadShapes(pods);
+  return pods;
+}
+
+WorkloadView ReadWorkload(const Snapshot& in) {
+  WorkloadView out{.pod_template = ReadTemplate(in)};
+  const auto table = caches::CacheTable::Make(in.warmup.spec.caches);
   if (!table.ok()) {
-    context.spec_problem = Message(table.status());
-    return;
+    out.spec_problem = Message(table.status());
+    return out;
   }
-  context.env = table->Env(OwnVariables(context));
-  context.strict_env = table->StrictEnv();
-  if (NeedsProof(context) && context.strict_env.empty()) {
-    context.spec_problem = fmt::format(
+  out.env = table->Env(OwnVariables(out.pod_template));
+  out.strict_env = table->StrictEnv();
+  if (NeedsProof(in.warmup.spec) && out.strict_env.empty()) {
+    out.spec_problem = fmt::format(
         "spec.compile.proof: no cache of spec.caches has an engine that can refuse to compile; add "
         "one of {} to spec.caches, or remove spec.compile.proof",
         fmt::join(caches::ProvablePresetNames(), ", "));
   }
+  return out;
 }
 
 }  // namespace cachewarm::plan

@@ -6,9 +6,9 @@
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
-#include "operator/plan/building/jobs.h"
+#include "operator/plan/builders/jobs.h"
 #include "operator/plan/decisions.h"
-#include "operator/plan/evidence/savings.h"
+#include "operator/plan/starts/savings.h"
 
 namespace cachewarm::plan {
 
@@ -24,7 +24,7 @@ bool CountsForWarm(const NodeState& node) {
 
 // True if the bundle for pods with `factors` is active on every Ready node to which such pods could
 // be scheduled, and there is such a node. Ignores nodes that still have a startup taint.
-bool IsWarmEverywhere(const PlanContext& context, const PodFactors& factors) {
+bool IsWarmEverywhere(const DistributedContext& context, const PodFactors& factors) {
   bool any = false;
   for (const NodeState& node : context.nodes) {
     if (!node.ready || !node.possible || HasStartupTaint(*node.view->node)) {
@@ -35,7 +35,7 @@ bool IsWarmEverywhere(const PlanContext& context, const PodFactors& factors) {
     }
     if (node.target >= 0) {
       any = true;
-      if (!IsWarm(context, node, factors)) {
+      if (!IsWarm(context, context.bundles, node, factors)) {
         return false;
       }
     }
@@ -43,7 +43,7 @@ bool IsWarmEverywhere(const PlanContext& context, const PodFactors& factors) {
   return any;
 }
 
-std::vector<std::string> WarmRevisions(const PlanContext& context) {
+std::vector<std::string> WarmRevisions(const DistributedContext& context) {
   // A revision may have several PodFactors: the leaders of a LeaderWorkerSet may use a different
   // image than its workers.
   std::map<std::string, std::vector<PodFactors>> factors;
@@ -60,7 +60,7 @@ std::vector<std::string> WarmRevisions(const PlanContext& context) {
     return each == context.pod_template.factors ? warm_now : IsWarmEverywhere(context, each);
   };
   std::vector<std::string> out;
-  for (const std::string& revision : context.proven_revisions) {
+  for (const std::string& revision : context.starts.proven_revisions) {
     const auto known = factors.find(revision);
     if (known == factors.end() ? warm_now
                                : std::all_of(known->second.begin(), known->second.end(), is_warm)) {
@@ -86,7 +86,7 @@ struct Spread {
   size_t building = 0;
 };
 
-Spread CountSpread(const PlanContext& context) {
+Spread CountSpread(const DistributedContext& context) {
   Spread out;
   for (const Target& target : context.targets) {
     size_t ready = 0;
@@ -95,7 +95,7 @@ Spread CountSpread(const PlanContext& context) {
       const NodeState& node = context.nodes[index];
       if (CountsForWarm(node)) {
         ++ready;
-        warm += IsWarm(context, node, context.pod_template.factors) ? 1U : 0U;
+        warm += IsWarm(context, context.bundles, node, context.pod_template.factors) ? 1U : 0U;
       }
     }
     if (ready == 0) {
@@ -107,9 +107,9 @@ Spread CountSpread(const PlanContext& context) {
     out.targets_warm += ready == warm ? 1U : 0U;
   }
   for (const LiveKey& key : context.keys) {
-    if (key.current && BundleFor(context, key) == nullptr) {
+    if (key.current && context.bundles.For(key) == nullptr) {
       ++out.without_bundle;
-      const api::BuilderStatus* builder = FindBuilder(context.out.status, key.key);
+      const api::BuilderStatus* builder = FindBuilder(context.builders, key.key);
       out.building += builder != nullptr && IsRunning(*builder) ? 1U : 0U;
     }
   }
@@ -117,7 +117,7 @@ Spread CountSpread(const PlanContext& context) {
 }
 
 // Explains why no GPU type is known.
-std::string NoTypeMessage(const PlanContext& context) {
+std::string NoTypeMessage(const Context& context) {
   for (const NodeState& node : context.nodes) {
     if (!node.hidden_device.empty()) {
       const std::string& name = node.view->node->meta.name;
@@ -131,25 +131,25 @@ std::string NoTypeMessage(const PlanContext& context) {
 }
 
 // Returns a key of the current template whose bundle is suspended; nullptr if there is none.
-const LiveKey* FindSuspendedKey(const PlanContext& context) {
+const LiveKey* FindSuspendedKey(const DistributedContext& context) {
   const auto found = std::find_if(
       context.keys.begin(), context.keys.end(),
-      [&](const LiveKey& key) { return key.current && IsWithoutSuspendedBundle(context, key); });
+      [&](const LiveKey& key) { return key.current && context.bundles.IsWithoutSuspended(key); });
   return found == context.keys.end() ? nullptr : &*found;
 }
 
-int CountSuspendedBundles(const PlanContext& context) {
+int CountSuspendedBundles(const DistributedContext& context) {
   std::set<Digest> digests;
   for (const LiveKey& key : context.keys) {
-    if (key.current && IsWithoutSuspendedBundle(context, key)) {
-      digests.insert(LastSuspendedFor(context, key)->digest);
+    if (key.current && context.bundles.IsWithoutSuspended(key)) {
+      digests.insert(context.bundles.LastSuspendedFor(key)->digest);
     }
   }
   return static_cast<int>(digests.size());
 }
 
-std::string NextBuildOf(const PlanContext& context, const LiveKey& key) {
-  const api::BuilderStatus* builder = FindBuilder(context.out.status, key.key);
+std::string NextBuildOf(const DistributedContext& context, const LiveKey& key) {
+  const api::BuilderStatus* builder = FindBuilder(context.builders, key.key);
   if (builder != nullptr && builder->bundles_suspended >= kSuspendedPerKeyMax) {
     return "no other bundle is built until the rollout is restarted, or spec.caches or "
            "spec.compile changes";
@@ -158,7 +158,7 @@ std::string NextBuildOf(const PlanContext& context, const LiveKey& key) {
                           : "one of the next pods builds another bundle";
 }
 
-api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spread) {
+api::ConditionUpdate EvaluateWarm(const DistributedContext& context, const Spread& spread) {
   if (spread.targets > 0 && spread.targets == spread.targets_warm) {
     return {.holds = true,
             .reason = std::string(reason::kDistributed),
@@ -171,7 +171,8 @@ api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spre
   }
   if (spread.targets == 0) {
     return {.reason = std::string(reason::kNoBundle),
-            .message = !context.job_refusal.empty() ? context.job_refusal : NoTypeMessage(context)};
+            .message = !context.builds.job_refusal.empty() ? context.builds.job_refusal
+                                                           : NoTypeMessage(context)};
   }
   if (const LiveKey* key = FindSuspendedKey(context)) {
     return {.reason = std::string(reason::kBundleSuspended),
@@ -181,8 +182,8 @@ api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spre
   }
   if (spread.without_bundle > 0) {
     return {.reason = std::string(reason::kNoBundle),
-            .message = !context.job_refusal.empty()
-                           ? context.job_refusal
+            .message = !context.builds.job_refusal.empty()
+                           ? context.builds.job_refusal
                            : fmt::format("{} of {} GPU types have no bundle yet; waiting for the "
                                          "first pod to start on a node of such a type",
                                          spread.without_bundle, spread.targets)};
@@ -192,16 +193,17 @@ api::ConditionUpdate EvaluateWarm(const PlanContext& context, const Spread& spre
                                  spread.nodes)};
 }
 
-const api::BuilderStatus* FindExhausted(const PlanContext& context) {
+const api::BuilderStatus* FindExhausted(const DistributedContext& context) {
   for (const LiveKey& key : context.keys) {
-    if (key.current && IsExhausted(context, key)) {
-      return FindBuilder(context.out.status, key.key);
+    if (key.current &&
+        IsExhausted(context, context.bundles, key, FindBuilder(context.builders, key.key))) {
+      return FindBuilder(context.builders, key.key);
     }
   }
   return nullptr;
 }
 
-std::optional<api::ConditionUpdate> FailedNodes(const PlanContext& context) {
+std::optional<api::ConditionUpdate> FailedNodes(const Context& context) {
   size_t count = 0;
   std::string first;
   bool by_store = false;
@@ -230,7 +232,7 @@ std::optional<api::ConditionUpdate> FailedNodes(const PlanContext& context) {
           fmt::format("{} nodes failed to activate a bundle; first failure: {}", count, first)};
 }
 
-api::ConditionUpdate EvaluateDegraded(const PlanContext& context) {
+api::ConditionUpdate EvaluateDegraded(const DistributedContext& context) {
   if (const api::BuilderStatus* builder = FindExhausted(context)) {
     return {.holds = true,
             .reason = std::string(reason::kBuildFailed),
@@ -238,15 +240,15 @@ api::ConditionUpdate EvaluateDegraded(const PlanContext& context) {
                                    builder->attempt, builder->gpu_type, builder->cpu_class,
                                    builder->reason, builder->message)};
   }
-  if (!context.store_refusal.empty()) {
+  if (!context.builds.store_refusal.empty()) {
     return {.holds = true,
             .reason = std::string(reason::kStoreError),
-            .message = context.store_refusal};
+            .message = context.builds.store_refusal};
   }
   if (const LiveKey* key = FindSuspendedKey(context)) {
     return {.holds = true,
             .reason = std::string(reason::kBundleSuspended),
-            .message = TruncateMessage(LastSuspendedFor(context, *key)->message + "; " +
+            .message = TruncateMessage(context.bundles.LastSuspendedFor(*key)->message + "; " +
                                        NextBuildOf(context, *key))};
   }
   if (auto failed = FailedNodes(context)) {
@@ -257,7 +259,8 @@ api::ConditionUpdate EvaluateDegraded(const PlanContext& context) {
 
 // Returns the condition Ready. It may be True before the warmup is warm; its message then adds that
 // the warmup is not warm yet.
-api::ConditionUpdate EvaluateReady(const PlanContext& context, const api::ConditionUpdate& warm) {
+api::ConditionUpdate EvaluateReady(const DistributedContext& context,
+                                   const api::ConditionUpdate& warm) {
   api::ConditionUpdate ready = context.acceptance.ready;
   if (!ready.holds) {
     return ready;
@@ -272,13 +275,12 @@ api::ConditionUpdate EvaluateReady(const PlanContext& context, const api::Condit
   return ready;
 }
 
-void UpdateCondition(PlanContext& context, std::string_view type,
-                     const api::ConditionUpdate& verdict) {
-  auto& conditions = context.out.status.conditions;
+void UpdateCondition(const Context& context, std::string_view type,
+                     const api::ConditionUpdate& verdict, StatusDecision& out) {
   const api::Condition* before = api::FindCondition(context.in.warmup.status.conditions, type);
   const bool same = before != nullptr && before->reason == verdict.reason &&
                     before->status == (verdict.holds ? "True" : "False");
-  api::SetCondition(conditions, type, verdict, context.in.warmup.generation, context.stamp());
+  api::SetCondition(out.conditions, type, verdict, context.in.warmup.generation, context.stamp());
   // A condition that is set for the first time, with the reason Healthy, gets no event.
   const bool changed = !same && !(before == nullptr && verdict.reason == reason::kHealthy);
   if (changed) {
@@ -286,7 +288,7 @@ void UpdateCondition(PlanContext& context, std::string_view type,
     const bool passing = verdict.reason == reason::kPreparingNodes ||
                          verdict.reason == reason::kAdmissionDryRun ||
                          verdict.reason == reason::kPaused || type == "Warm";
-    RecordEvent(context, !good && !passing, verdict.reason, verdict.message);
+    out.effects.RecordEvent(context.in.warmup, !good && !passing, verdict.reason, verdict.message);
   }
 }
 
@@ -299,41 +301,39 @@ std::string SavedText(const api::Starts& starts) {
   return (net < 0 && whole.count() > 0 ? "-" : "") + FormatDuration(whole);
 }
 
-// Plans the inject label together with the status, so that both change in one plan. Also removes
-// the label while a warmup is being deleted: pods would otherwise be injected until its finalizer
-// is removed.
-void SetLabel(PlanContext& context) {
+}  // namespace
+
+// Planned together with the status, so that both change in one plan. Also removes the label while a
+// warmup is being deleted: pods would otherwise be injected until its finalizer is removed.
+std::optional<bool> DecideInjectLabel(const Context& context, const Acceptance& acceptance) {
   const auto& labels = context.in.warmup.labels;
   const auto label = labels.find(std::string(api::kInjectLabel));
   const bool has = label != labels.end();
-  const bool is_current = context.acceptance.inject ? has && label->second == "true" : !has;
-  if (!is_current) {
-    context.out.set_inject_label = context.acceptance.inject;
-  }
+  const bool is_current = acceptance.inject ? has && label->second == "true" : !has;
+  return is_current ? std::nullopt : std::optional(acceptance.inject);
 }
 
-}  // namespace
-
-void DecideStatus(PlanContext& context) {
-  SetLabel(context);
+StatusDecision DecideStatus(const DistributedContext& context) {
+  const api::WarmupStatus& present = context.in.warmup.status;
+  StatusDecision out{.conditions = present.conditions};
   if (context.deleting()) {
-    return;
+    out.summary = present.summary;
+    return out;
   }
-  api::WarmupStatus& status = context.out.status;
-  status.observed_generation = context.in.warmup.generation;
-  if (status.injection) {
-    status.injection->warm_revisions = WarmRevisions(context);
+  if (context.acceptance.injection) {
+    out.warm_revisions = WarmRevisions(context);
   }
   const Spread spread = CountSpread(context);
   const api::ConditionUpdate warm = EvaluateWarm(context, spread);
-  UpdateCondition(context, "Ready", EvaluateReady(context, warm));
-  UpdateCondition(context, "Warm", warm);
-  UpdateCondition(context, "Degraded", EvaluateDegraded(context));
-  context.out.bundles_suspended = CountSuspendedBundles(context);
-  status.summary = {.types = fmt::format("{}/{}", spread.targets_warm, spread.targets),
-                    .nodes = fmt::format("{}/{}", spread.nodes_warm, spread.nodes),
-                    .hit = HitRate(status.starts.counts),
-                    .saved = SavedText(status.starts)};
+  UpdateCondition(context, "Ready", EvaluateReady(context, warm), out);
+  UpdateCondition(context, "Warm", warm, out);
+  UpdateCondition(context, "Degraded", EvaluateDegraded(context), out);
+  out.bundles_suspended = CountSuspendedBundles(context);
+  out.summary = {.types = fmt::format("{}/{}", spread.targets_warm, spread.targets),
+                 .nodes = fmt::format("{}/{}", spread.nodes_warm, spread.nodes),
+                 .hit = HitRate(context.starts.starts.counts),
+                 .saved = SavedText(context.starts.starts)};
+  return out;
 }
 
 }  // namespace cachewarm::plan

@@ -7,7 +7,7 @@
 #include "lib/fingerprint/gpu_type.h"
 #include "lib/fingerprint/key.h"
 #include "operator/plan/decisions.h"
-#include "operator/plan/fetching/entries.h"
+#include "operator/plan/distribution/node_entries.h"
 #include "operator/plan/nodes/offer.h"
 
 namespace cachewarm::plan {
@@ -25,11 +25,10 @@ const api::NodeCache* CacheOf(const NodeView& view) {
   return stale ? nullptr : cache;
 }
 
-bool IsPossible(const PlanContext& context, const api::Node& node) {
-  const PodShape& shape = context.pod_template.shape;
-  return context.pod_template.pod_template != nullptr && node.os == "linux" &&
-         Selects(shape, node) && Tolerates(shape, node, Taints::kPersistent) &&
-         Covers(node.allocatable, shape.requests);
+bool IsPossible(const TemplateView& pod_template, const api::Node& node) {
+  const PodShape& shape = pod_template.shape;
+  return pod_template.pod_template != nullptr && node.os == "linux" && Selects(shape, node) &&
+         Tolerates(shape, node, Taints::kPersistent) && Covers(node.allocatable, shape.requests);
 }
 
 // True if `gpu_types` is empty or selects `type`: the entry "nvidia/h100-80gb-hbm3" also selects
@@ -41,8 +40,8 @@ bool IsListed(const std::vector<std::string>& gpu_types, const std::string& type
          });
 }
 
-std::string ProblemOf(const PlanContext& context, const NodeState& node) {
-  if (IsFull(context, node)) {
+std::string ProblemOf(const std::string& uid, const NodeState& node) {
+  if (IsFull(uid, node)) {
     return fmt::format(
         "{} other CacheWarmups use this node, the maximum for one node: delete unneeded "
         "CacheWarmups, or restrict them with spec.nodeSelector or spec.gpuTypes",
@@ -56,13 +55,13 @@ std::string ProblemOf(const PlanContext& context, const NodeState& node) {
   return known && (!root->writable || !root->executable) ? root->message : std::string();
 }
 
-NodeState ReadNode(const PlanContext& context, const NodeView& view) {
+NodeState ReadNode(const Snapshot& in, const TemplateView& pod_template, const NodeView& view) {
   NodeState out{.view = &view, .cache = CacheOf(view), .hostname = HostnameOf(*view.node)};
   out.ready = view.node->ready;
-  out.possible = IsPossible(context, *view.node);
+  out.possible = IsPossible(pod_template, *view.node);
   if (out.cache != nullptr) {
     for (const api::NodeWarmup& warmup : out.cache->status.warmups) {
-      if (warmup.uid == context.uid()) {
+      if (warmup.uid == in.warmup.uid) {
         out.reported = &warmup;
       }
     }
@@ -70,10 +69,10 @@ NodeState ReadNode(const PlanContext& context, const NodeView& view) {
   if (out.reported != nullptr) {
     const auto& prepared = out.reported->prepared;
     out.prepared =
-        std::find(prepared.begin(), prepared.end(), context.pod_template.run_as) != prepared.end();
+        std::find(prepared.begin(), prepared.end(), pod_template.run_as) != prepared.end();
   }
   if (!out.prepared) {
-    out.problem = ProblemOf(context, out);
+    out.problem = ProblemOf(in.warmup.uid, out);
   }
   return out;
 }
@@ -90,34 +89,34 @@ bool HasEntries(const NodeState& node, const std::string& uid) {
          std::any_of(spec.starts.begin(), spec.starts.end(), has_uid);
 }
 
-void ReadNodes(PlanContext& context) {
+// Reads the nodes that matter to the warmup, and sets PodView::node of the pods bound to them.
+void ReadNodes(const Snapshot& in, const TemplateView& pod_template, ClusterView& out) {
   std::map<std::string_view, std::vector<PodView*>> bound;
-  for (PodView& pod : context.pods) {
+  for (PodView& pod : out.pods) {
     if (!pod.pod->node.empty()) {
       bound[pod.pod->node].push_back(&pod);
     }
   }
-  context.nodes.reserve(context.in.nodes.size());
-  for (const NodeView& view : context.in.nodes) {
-    NodeState node = ReadNode(context, view);
+  out.nodes.reserve(in.nodes.size());
+  for (const NodeView& view : in.nodes) {
+    NodeState node = ReadNode(in, pod_template, view);
     const auto here = bound.find(view.node->meta.name);
     if (here != bound.end()) {
       for (PodView* pod : here->second) {
-        pod->node = static_cast<int>(context.nodes.size());
+        pod->node = static_cast<int>(out.nodes.size());
         node.hosts = node.hosts || (pod->injected && !pod->finished);
       }
     }
-    if (node.possible || here != bound.end() || HasEntries(node, context.uid())) {
-      context.nodes.push_back(std::move(node));
+    if (node.possible || here != bound.end() || HasEntries(node, in.warmup.uid)) {
+      out.nodes.push_back(std::move(node));
     }
   }
 }
 
-void GroupNodes(PlanContext& context) {
-  const api::WarmupSpec& spec = context.in.warmup.spec;
+void GroupNodes(const api::WarmupSpec& spec, ClusterView& out) {
   std::map<std::pair<std::string, std::string>, std::vector<size_t>> groups;
-  for (size_t i = 0; i < context.nodes.size(); ++i) {
-    NodeState& node = context.nodes[i];
+  for (size_t i = 0; i < out.nodes.size(); ++i) {
+    NodeState& node = out.nodes[i];
     if (node.cache == nullptr || !(node.possible || node.hosts)) {
       continue;
     }
@@ -139,37 +138,37 @@ void GroupNodes(PlanContext& context) {
   }
   for (auto& [names, nodes] : groups) {
     for (const size_t node : nodes) {
-      context.nodes[node].target = static_cast<int>(context.targets.size());
+      out.nodes[node].target = static_cast<int>(out.targets.size());
     }
-    context.targets.push_back(
+    out.targets.push_back(
         {.gpu_type = names.first, .cpu_class = names.second, .nodes = std::move(nodes)});
   }
 }
 
-void FindKeys(PlanContext& context) {
+void FindKeys(const PodFactors& current, ClusterView& out) {
   std::vector<PodFactors> live;
-  if (!context.pod_template.factors.image.empty()) {
-    live.push_back(context.pod_template.factors);
+  if (!current.image.empty()) {
+    live.push_back(current);
   }
-  for (const PodView& pod : context.pods) {
+  for (const PodView& pod : out.pods) {
     const bool counts = pod.injected && !pod.finished && !pod.factors.image.empty();
     if (counts && live.size() < kLiveImagesMax &&
         std::find(live.begin(), live.end(), pod.factors) == live.end()) {
       live.push_back(pod.factors);
     }
   }
-  for (size_t target = 0; target < context.targets.size(); ++target) {
+  for (size_t target = 0; target < out.targets.size(); ++target) {
     for (const PodFactors& factors : live) {
-      LiveKey key{.factors = {.gpu_type = context.targets[target].gpu_type,
-                              .cpu_class = context.targets[target].cpu_class,
+      LiveKey key{.factors = {.gpu_type = out.targets[target].gpu_type,
+                              .cpu_class = out.targets[target].cpu_class,
                               .image = factors.image,
                               .devices = factors.devices,
                               .container = factors.container},
                   .target = target,
-                  .current = factors == context.pod_template.factors};
+                  .current = factors == current};
       if (auto text = fingerprint::KeyOf(key.factors); text.ok()) {
         key.key = *std::move(text);
-        context.keys.push_back(std::move(key));
+        out.keys.push_back(std::move(key));
       }
     }
   }
@@ -177,10 +176,21 @@ void FindKeys(PlanContext& context) {
 
 }  // namespace
 
-void FindTargets(PlanContext& context) {
-  ReadNodes(context);
-  GroupNodes(context);
-  FindKeys(context);
+ClusterView FindTargets(const Snapshot& in, const TemplateView& pod_template,
+                        std::vector<PodView> pods) {
+  ClusterView out{.pods = std::move(pods)};
+  ReadNodes(in, pod_template, out);
+  GroupNodes(in.warmup.spec, out);
+  FindKeys(pod_template.factors, out);
+  return out;
+}
+
+Observed Observe(const Snapshot& snapshot) {
+  Observed out{.workload = ReadWorkload(snapshot)};
+  const TemplateView& pod_template = out.workload.pod_template;
+  out.hold = DecideHoldPolicy(snapshot, pod_template);
+  out.cluster = FindTargets(snapshot, pod_template, ReadPods(snapshot, pod_template));
+  return out;
 }
 
 }  // namespace cachewarm::plan

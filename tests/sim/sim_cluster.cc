@@ -6,7 +6,7 @@
 #include "lib/api/names.h"
 #include "lib/base/digest.h"
 #include "operator/plan/nodes/decision.h"
-#include "operator/plan/scheduling/shape.h"
+#include "operator/plan/scheduling/pod_shape.h"
 
 namespace cachewarm::sim {
 

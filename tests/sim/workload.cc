@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "operator/plan/scheduling/shape.h"
+#include "operator/plan/scheduling/pod_shape.h"
 #include "tests/sim/sim_cluster.h"
 
 // Simulated Kubernetes controllers for the pods of the workload.

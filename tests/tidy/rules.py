@@ -37,20 +37,27 @@ BANNED_TYPES = re.compile(r"\b(?:class|struct|enum class)\s+(\w*(?:Manager|Helpe
                           r"Misc|Impl|Info|Data))\b")
 # Deciding code that has no test file of its own name, and the one that covers it.
 COVERED_BY = {
-    "operator/plan/acceptance/hard.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
-    "operator/plan/acceptance/dry_run.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
-    "operator/plan/acceptance/soft.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
-    "operator/plan/capturing/handshake.cc": "tests/unit/operator/plan/captures_test.cc",
+    "operator/plan/acceptance/cluster_refusals.cc":
+        "tests/unit/operator/plan/acceptance/acceptance_test.cc",
+    "operator/plan/acceptance/dry_run.cc": "tests/unit/operator/plan/acceptance/acceptance_test.cc",
+    "operator/plan/acceptance/user_refusals.cc":
+        "tests/unit/operator/plan/acceptance/acceptance_test.cc",
+    "operator/plan/bundles.cc": "tests/unit/operator/plan/distribution/desired_bundles_test.cc",
+    "operator/plan/captures/handshake.cc": "tests/unit/operator/plan/captures/captures_test.cc",
+    "operator/plan/context.cc": "tests/sim/convergence_test.cc",
     "operator/plan/decide.cc": "tests/golden/plan/plan_golden_test.cc",
-    "operator/plan/gates/decide.cc": "tests/unit/operator/plan/gates/hold_test.cc",
+    "operator/plan/distribution/node_counts.cc":
+        "tests/unit/operator/plan/distribution/distribution_test.cc",
+    "operator/plan/distribution/node_entries.cc":
+        "tests/unit/operator/plan/distribution/distribution_test.cc",
+    "operator/plan/distribution/renewals.cc":
+        "tests/unit/operator/plan/distribution/distribution_test.cc",
+    "operator/plan/effects.cc": "tests/golden/plan/plan_golden_test.cc",
     "operator/plan/gates/candidate_nodes.cc": "tests/unit/operator/plan/gates/auto_test.cc",
-    "operator/plan/fetching/counts.cc": "tests/unit/operator/plan/distribution_test.cc",
-    "operator/plan/fetching/entries.cc": "tests/unit/operator/plan/distribution_test.cc",
-    "operator/plan/read_workload.cc": "tests/unit/operator/plan/acceptance/decide_test.cc",
-    "operator/plan/renewals.cc": "tests/unit/operator/plan/distribution_test.cc",
-    "operator/plan/plan_context.cc": "tests/sim/convergence_test.cc",
-    "operator/plan/scheduling/requests.cc": "tests/unit/operator/plan/scheduling/shape_test.cc",
-    "operator/plan/targets.cc": "tests/unit/operator/plan/distribution_test.cc",
+    "operator/plan/gates/gates.cc": "tests/unit/operator/plan/gates/hold_test.cc",
+    "operator/plan/read_workload.cc": "tests/unit/operator/plan/acceptance/acceptance_test.cc",
+    "operator/plan/scheduling/requests.cc": "tests/unit/operator/plan/scheduling/pod_shape_test.cc",
+    "operator/plan/targets.cc": "tests/unit/operator/plan/distribution/distribution_test.cc",
 }
 LOG_KEYS = Path("lib/base/log_keys.h")
 TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Duration kDryRunInterval = std::chrono::minutes(10);
 
-DryRunRequest MakeDryRunRequest(const PlanContext& context) {
+DryRunRequest MakeDryRunRequest(const Context& context) {
   const api::CacheWarmup& warmup = context.in.warmup;
   const TemplateView& shape = context.pod_template;
   render::DryRunPods pods =
@@ -23,7 +23,7 @@ DryRunRequest MakeDryRunRequest(const PlanContext& context) {
                               .pod_template = *shape.pod_template,
                               .mount = {.container = shape.factors.container,
                                         .host_path = HostPath(context, shape.run_as),
-                                        .env = context.env},
+                                        .env = context.workload.env},
                               .gate = context.may_hold()});
   std::string text = codec::DumpJson(*pods.injected);
   for (const auto& [key, value] : context.in.namespace_labels) {
@@ -36,20 +36,20 @@ DryRunRequest MakeDryRunRequest(const PlanContext& context) {
 
 }  // namespace
 
-Refusal PendingDryRun(PlanContext& context) {
+DryRunDecision DecideDryRun(const Context& context) {
   DryRunRequest request = MakeDryRunRequest(context);
   const AdmissionDryRun& last = context.in.dry_run;
   const bool answered = last.fingerprint == request.fingerprint;
   const WallTime next = last.time + kDryRunInterval;
   if (answered && context.in.now < next) {
-    RequeueAt(context, next);
-    return std::nullopt;
+    return {.recheck_at = next};
   }
-  context.out.dry_run = std::move(request);
-  return answered || WasInjecting(context)
-             ? std::nullopt
-             : Refuse(reason::kAdmissionDryRun,
-                      "waiting for the API server's answer to a dry run of the injected pod");
+  return {.refusal =
+              answered || WasInjecting(context)
+                  ? std::nullopt
+                  : Refuse(reason::kAdmissionDryRun,
+                           "waiting for the API server's answer to a dry run of the injected pod"),
+          .request = std::move(request)};
 }
 
 }  // namespace cachewarm::plan

@@ -16,25 +16,25 @@ namespace reason = api::reason;
 namespace {
 
 // Injection is suspended after this number of crashes before Ready. After a pod's first crash the
-// agent replaces its cache directory (renewals.cc), so the second crash is not caused by a damaged
-// file in it.
+// agent replaces its cache directory (distribution/renewals.cc), so the second crash is not caused
+// by a damaged file in it.
 constexpr int kCrashesMax = 2;
 
 // True if the pod was created before the last suspension ended. Its failure has already led to that
 // suspension and must not cause another one.
-bool PredatesRetry(const PlanContext& context, const PodView& pod) {
-  const auto& suspension = context.out.status.suspension;
+bool PredatesRetry(const AcceptanceContext& context, const PodView& pod) {
+  const auto& suspension = context.suspension;
   return suspension && pod.pod->meta.created <= suspension->resumed_time;
 }
 
 // True if the container does not start because of the cache path. Container runtimes name the path
 // of a failed mount: "failed to mkdir /var/lib/...".
-bool WaitsForCachePath(const PlanContext& context, const PodView& pod) {
+bool WaitsForCachePath(const Context& context, const PodView& pod) {
   return pod.container != nullptr && !pod.container->running && !pod.container->terminated &&
          pod.container->message.find(context.in.settings.root + "/") != std::string::npos;
 }
 
-std::optional<InjectionFailure> DetectRejectedVolume(const PlanContext& context) {
+std::optional<InjectionFailure> DetectRejectedVolume(const AcceptanceContext& context) {
   std::optional<InjectionFailure> out;
   for (const PodView& pod : context.pods) {
     if (!pod.injected || pod.finished || pod.pod->meta.deleting || PredatesRetry(context, pod)) {
@@ -62,7 +62,7 @@ std::optional<InjectionFailure> DetectRejectedVolume(const PlanContext& context)
 }
 
 // True if the container is never restarted, so that the next crash can only be that of another pod.
-bool RunsOnce(const PlanContext& context, const PodView& pod) {
+bool RunsOnce(const Context& context, const PodView& pod) {
   const codec::Json* spec =
       pod.pod->object == nullptr ? nullptr : render::Find(*pod.pod->object, {"spec"});
   return RunsToCompletion(context.in.workload.kind) ||
@@ -80,7 +80,7 @@ struct CrashTally {
   std::vector<const PodView*> pods;  // pods that crashed
 };
 
-void AddCrash(const PlanContext& context, CrashTally& crashes, const PodView& pod) {
+void AddCrash(const AcceptanceContext& context, CrashTally& crashes, const PodView& pod) {
   if (WasReady(context, pod)) {
     crashes.has_ready = crashes.has_ready || pod.injected;
     return;
@@ -102,7 +102,7 @@ void AddCrash(const PlanContext& context, CrashTally& crashes, const PodView& po
   }
 }
 
-std::map<std::string, CrashTally> CountCrashes(const PlanContext& context) {
+std::map<std::string, CrashTally> CountCrashes(const AcceptanceContext& context) {
   std::map<std::string, CrashTally> by_revision;
   for (const PodView& pod : context.pods) {
     if (!pod.of_job && !pod.pod->meta.deleting) {
@@ -122,7 +122,7 @@ std::string DescribeCrashes(const CrashTally& crashes) {
              : fmt::format("pod {} exited {} times", crashes.pod, crashes.max_crashes);
 }
 
-std::optional<InjectionFailure> DetectCrashingPods(const PlanContext& context) {
+std::optional<InjectionFailure> DetectCrashingPods(const AcceptanceContext& context) {
   for (auto& [revision, crashes] : CountCrashes(context)) {
     if (std::max(crashes.run_once_crashes, crashes.max_crashes) >= kCrashesMax &&
         !HasOtherCause(crashes)) {
@@ -143,13 +143,13 @@ std::optional<InjectionFailure> DetectCrashingPods(const PlanContext& context) {
 
 }  // namespace
 
-bool HasOtherCrashCause(const PlanContext& context, const std::string& revision) {
+bool HasOtherCrashCause(const AcceptanceContext& context, const std::string& revision) {
   const auto by_revision = CountCrashes(context);
   const auto found = by_revision.find(revision);
   return found != by_revision.end() && HasOtherCause(found->second);
 }
 
-std::optional<InjectionFailure> DetectInjectionFailure(const PlanContext& context) {
+std::optional<InjectionFailure> DetectInjectionFailure(const AcceptanceContext& context) {
   std::optional<InjectionFailure> failure = DetectRejectedVolume(context);
   return failure ? failure : DetectCrashingPods(context);
 }

@@ -17,7 +17,7 @@ namespace {
 // is read from a pod, and the operator stores more fields of held pods than of other pods. The hash
 // then covers only fields that are stored for every pod, so that the release of a pod does not
 // change the hash.
-std::string TemplateHash(const PlanContext& context) {
+std::string TemplateHash(const Context& context) {
   if (context.in.workload.kind != WorkloadKind::kSelector) {
     return context.pod_template.revision;
   }
@@ -32,9 +32,9 @@ std::string TemplateHash(const PlanContext& context) {
                     .Short();
 }
 
-std::string PolicyHash(const PlanContext& context) {
+std::string PolicyHash(const Context& context) {
   std::string text = context.in.settings.root;
-  for (const api::EnvVar& var : context.env) {
+  for (const api::EnvVar& var : context.workload.env) {
     text += fmt::format("\n{}={}", var.name, var.value);
   }
   for (const auto& [key, value] : context.in.namespace_labels) {
@@ -43,7 +43,7 @@ std::string PolicyHash(const PlanContext& context) {
   return DigestOf(text).Short();
 }
 
-std::optional<api::NodeIdentity> IdentityOf(const PlanContext& context, const std::string& name) {
+std::optional<api::NodeIdentity> IdentityOf(const Context& context, const std::string& name) {
   for (const NodeView& view : context.in.nodes) {
     if (view.node->meta.name == name) {
       return api::NodeIdentity{
@@ -55,7 +55,7 @@ std::optional<api::NodeIdentity> IdentityOf(const PlanContext& context, const st
 
 // True if a pod with the cache volume has started on the node since the suspension: kubelet and
 // runtime can mount it there.
-bool HasStartedPodSince(const PlanContext& context, const api::Suspension& was,
+bool HasStartedPodSince(const Context& context, const api::Suspension& was,
                         const std::string& node) {
   return std::any_of(context.pods.begin(), context.pods.end(), [&](const PodView& pod) {
     return pod.injected && pod.pod->node == node && pod.container != nullptr &&
@@ -63,7 +63,7 @@ bool HasStartedPodSince(const PlanContext& context, const api::Suspension& was,
   });
 }
 
-bool IsUnchanged(const PlanContext& context, const api::Suspension& was,
+bool IsUnchanged(const Context& context, const api::Suspension& was,
                  const api::NodeIdentity& node) {
   const auto is = IdentityOf(context, node.name);
   const bool same = is && is->uid == node.uid && is->boot_id == node.boot_id;
@@ -73,12 +73,13 @@ bool IsUnchanged(const PlanContext& context, const api::Suspension& was,
 
 // True if a retry of the injection would fail the same way. New nodes do not count as a change,
 // because an autoscaler would otherwise trigger a retry with every node that joins.
-bool HasSameConditions(const PlanContext& context, const api::Suspension& was) {
+bool HasSameConditions(const Context& context, const std::optional<api::Suspension>& present) {
+  const api::Suspension& was = *present;
   const bool same = was.template_hash == TemplateHash(context) &&
                     was.policy_hash == PolicyHash(context) &&
                     was.generation == context.in.warmup.generation;
   const bool has_other_cause =
-      was.reason == reason::kPodsCrashing && HasOtherCrashCause(context, was.revision);
+      was.reason == reason::kPodsCrashing && HasOtherCrashCause({context, present}, was.revision);
   return same && !has_other_cause &&
          std::any_of(was.nodes.begin(), was.nodes.end(), [&](const api::NodeIdentity& node) {
            return IsUnchanged(context, was, node);
@@ -89,8 +90,7 @@ bool IsInForce(const std::optional<api::Suspension>& suspension) {
   return suspension && suspension->resumed_time == WallTime{};
 }
 
-void AddNode(const PlanContext& context, const PodView& pod,
-             std::vector<api::NodeIdentity>& nodes) {
+void AddNode(const Context& context, const PodView& pod, std::vector<api::NodeIdentity>& nodes) {
   const auto identity = IdentityOf(context, pod.pod->node);
   if (!identity) {
     return;
@@ -102,8 +102,8 @@ void AddNode(const PlanContext& context, const PodView& pod,
   }
 }
 
-void Suspend(PlanContext& context, const InjectionFailure& failure) {
-  auto& suspension = context.out.status.suspension;
+void Suspend(const Context& context, const InjectionFailure& failure,
+             std::optional<api::Suspension>& suspension) {
   if (!IsInForce(suspension)) {
     suspension = api::Suspension{.reason = std::string(failure.reason),
                                  .message = TruncateMessage(failure.message),
@@ -120,26 +120,24 @@ void Suspend(PlanContext& context, const InjectionFailure& failure) {
 
 }  // namespace
 
-void UpdateSuspension(PlanContext& context) {
-  auto& suspension = context.out.status.suspension;
-  if (IsInForce(suspension) && !HasSameConditions(context, *suspension)) {
+std::optional<api::Suspension> NextSuspension(const Context& context) {
+  std::optional<api::Suspension> suspension = context.in.warmup.status.suspension;
+  if (IsInForce(suspension) && !HasSameConditions(context, suspension)) {
     suspension->resumed_time = context.stamp();
   }
-  if (const auto failure = DetectInjectionFailure(context)) {
-    Suspend(context, *failure);
+  if (const auto failure = DetectInjectionFailure({context, suspension})) {
+    Suspend(context, *failure, suspension);
   }
   const bool is_relevant =
       IsInForce(suspension) ||
       std::any_of(context.pods.begin(), context.pods.end(), [&](const auto& pod) {
         return suspension && pod.pod->meta.created <= suspension->resumed_time;
       });
-  if (!is_relevant) {
-    suspension.reset();
-  }
+  return is_relevant ? suspension : std::nullopt;
 }
 
-Refusal Suspended(const PlanContext& context) {
-  const auto& suspension = context.out.status.suspension;
+Refusal Suspended(const AcceptanceContext& context) {
+  const auto& suspension = context.suspension;
   return IsInForce(suspension) ? Refuse(suspension->reason, suspension->message) : std::nullopt;
 }
 

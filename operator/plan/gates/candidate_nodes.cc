@@ -4,24 +4,29 @@
 #include <algorithm>
 
 #include "lib/api/reasons.h"
-#include "operator/plan/building/job_capacity.h"
+#include "operator/plan/builders/job_capacity.h"
 
 namespace cachewarm::plan {
 
 namespace {
 
+int SlotsBefore(const DistributedContext& context, size_t node) {
+  const auto waits = context.slots_before.find(node);
+  return waits == context.slots_before.end() ? 0 : waits->second;
+}
+
 // Adds a prepared node with capacity to the list in `out` that matches its state.
-void Classify(const PlanContext& context, const WaitEstimator& estimator, const PodFactors& factors,
-              size_t index, CandidateNodes& out) {
+void Classify(const DistributedContext& context, const WaitEstimator& estimator,
+              const PodFactors& factors, size_t index, CandidateNodes& out) {
   const NodeState& node = context.nodes[index];
   const LiveKey* key = FindKey(context, node.target, factors);
   if (key == nullptr) {
     out.cold.push_back(index);
     return;
   }
-  const api::BundleStatus* bundle = BundleFor(context, *key);
+  const api::BundleStatus* bundle = context.bundles.For(*key);
   if (bundle == nullptr) {
-    const api::BuilderStatus* builder = FindBuilder(context.out.status, key->key);
+    const api::BuilderStatus* builder = FindBuilder(context.builders, key->key);
     if (builder != nullptr && IsRunning(*builder) && !MayNeverStart(context, *builder)) {
       out.warming.push_back({.node = index, .forecast = estimator.ForecastBuild(*key)});
     } else {
@@ -40,14 +45,17 @@ void Classify(const PlanContext& context, const WaitEstimator& estimator, const 
   } else if (failed) {
     out.failing.push_back(index);
   } else {
-    out.warming.push_back({.node = index, .forecast = estimator.ForecastFetch(node, *bundle)});
+    out.warming.push_back(
+        {.node = index,
+         .forecast = estimator.ForecastFetch(node, *bundle, SlotsBefore(context, index))});
   }
 }
 
 }  // namespace
 
-CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimator& estimator,
-                                  const PodShape& shape, const PodFactors& factors) {
+CandidateNodes FindCandidateNodes(const DistributedContext& context, const WaitEstimator& estimator,
+                                  const Reserved& reserved, const PodShape& shape,
+                                  const PodFactors& factors) {
   CandidateNodes out;
   for (size_t i = 0; i < context.nodes.size(); ++i) {
     const NodeState& node = context.nodes[i];
@@ -58,7 +66,7 @@ CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimato
     }
     if (node.possible && node.ready && !node.prepared) {
       out.unusable.push_back(i);
-    } else if (Fits(context, i, shape)) {
+    } else if (Fits(context, reserved, i, shape)) {
       if (node.prepared) {
         Classify(context, estimator, factors, i, out);
       } else {
@@ -74,11 +82,11 @@ const CandidateNodes& CandidateNodesCache::For(const PodView& pod) {
   if (found == known_.end()) {
     return known_
         .emplace(std::pair(pod.shape.get(), pod.factors),
-                 FindCandidateNodes(context_, estimator_, *pod.shape, pod.factors))
+                 FindCandidateNodes(context_, estimator_, reserved_, *pod.shape, pod.factors))
         .first->second;
   }
   const auto is_full = [&](size_t node) {
-    return context_.reserved.contains(node) && !Fits(context_, node, *pod.shape);
+    return reserved_.contains(node) && !Fits(context_, reserved_, node, *pod.shape);
   };
   CandidateNodes& candidates = found->second;
   std::erase_if(candidates.warm, is_full);
@@ -88,7 +96,7 @@ const CandidateNodes& CandidateNodesCache::For(const PodView& pod) {
   return candidates;
 }
 
-std::vector<std::string> Hostnames(const PlanContext& context, const std::vector<size_t>& nodes,
+std::vector<std::string> Hostnames(const Context& context, const std::vector<size_t>& nodes,
                                    size_t most) {
   std::vector<std::string> out(std::min(nodes.size(), most));
   std::transform(nodes.begin(), nodes.begin() + static_cast<ptrdiff_t>(out.size()), out.begin(),

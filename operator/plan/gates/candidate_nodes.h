@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "operator/plan/decisions.h"
 #include "operator/plan/gates/wait_estimator.h"
-#include "operator/plan/plan_context.h"
 
 // Finds the nodes to which a held pod could be scheduled now, and forecasts when they will be warm.
 // Pure.
@@ -19,7 +19,7 @@ struct WarmingNode {
   std::optional<Forecast> forecast;  // nullopt: the time is unknown
 };
 
-// Indices into PlanContext::nodes. All nodes but the unusable ones have capacity for the pod.
+// Indices into Context::nodes. All nodes but the unusable ones have capacity for the pod.
 struct CandidateNodes {
   std::vector<size_t> warm;
   std::vector<WarmingNode> warming;
@@ -30,27 +30,37 @@ struct CandidateNodes {
   bool none() const { return warm.empty() && warming.empty() && failing.empty() && cold.empty(); }
 };
 
+inline WaitEstimator::Inputs EstimatorInputs(const DistributedContext& context) {
+  return {.context = context,
+          .bundles = context.bundles,
+          .builders = context.builders,
+          .starts = context.starts.starts};
+}
+
 // Classifies the nodes for a pod of this shape and these factors.
-CandidateNodes FindCandidateNodes(const PlanContext& context, const WaitEstimator& estimator,
-                                  const PodShape& shape, const PodFactors& factors);
+CandidateNodes FindCandidateNodes(const DistributedContext& context, const WaitEstimator& estimator,
+                                  const Reserved& reserved, const PodShape& shape,
+                                  const PodFactors& factors);
 
 // Caches the candidate nodes per shape and factors. For() drops the nodes whose capacity has been
-// reserved for other pods since the last call.
+// reserved for other pods since the last call. All arguments must outlive it.
 class CandidateNodesCache {
  public:
-  CandidateNodesCache(const PlanContext& context, const WaitEstimator& estimator)
-      : context_(context), estimator_(estimator) {}
+  CandidateNodesCache(const DistributedContext& context, const WaitEstimator& estimator,
+                      const Reserved& reserved)
+      : context_(context), estimator_(estimator), reserved_(reserved) {}
 
   const CandidateNodes& For(const PodView& pod);
 
  private:
-  const PlanContext& context_;
+  const DistributedContext& context_;
   const WaitEstimator& estimator_;
+  const Reserved& reserved_;
   std::map<std::pair<const PodShape*, PodFactors>, CandidateNodes> known_;
 };
 
 // Returns the hostnames of the first `most` nodes.
-std::vector<std::string> Hostnames(const PlanContext& context, const std::vector<size_t>& nodes,
+std::vector<std::string> Hostnames(const Context& context, const std::vector<size_t>& nodes,
                                    size_t most);
 
 }  // namespace cachewarm::plan

@@ -4,7 +4,7 @@
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/candidate_nodes.h"
 #include "operator/plan/gates/hold_deadline.h"
-#include "operator/plan/gates/never_held.h"
+#include "operator/plan/gates/hold_policy.h"
 #include "operator/plan/gates/wait_estimator.h"
 
 namespace cachewarm::plan {
@@ -12,8 +12,8 @@ namespace cachewarm::plan {
 namespace {
 
 // True if a new pod would be held until a node is warm.
-bool WouldWait(PlanContext& context, const WaitEstimator& estimator,
-               const CandidateNodes& candidates) {
+bool WouldWait(const DistributedContext& context, const WaitEstimator& estimator,
+               const CandidateNodes& candidates, Effects& effects) {
   const WallTime now = context.in.now;
   const Duration longest = MaxHold(context.in.warmup, context.in.constraints);
   bool waits = false;
@@ -30,7 +30,7 @@ bool WouldWait(PlanContext& context, const WaitEstimator& estimator,
     // Plan again at these times, because the result then changes without any change in the cluster.
     for (const WallTime change : {forecast.end - gain, forecast.end + gain}) {
       if (!forecast.is_stalled && change > now) {
-        RequeueAt(context, change);
+        effects.RequeueAt(change);
       }
     }
   }
@@ -38,13 +38,13 @@ bool WouldWait(PlanContext& context, const WaitEstimator& estimator,
 }
 
 // True if a held pod could benefit from waiting, or from the affinity that its release adds.
-bool ShouldAddGate(PlanContext& context) {
+bool ShouldAddGate(const DistributedContext& context, const Reserved& reserved, Effects& effects) {
   if (!context.may_hold() || context.paused()) {
     return false;
   }
-  const WaitEstimator estimator(context);
+  const WaitEstimator estimator(EstimatorInputs(context));
   const CandidateNodes candidates = FindCandidateNodes(
-      context, estimator, context.pod_template.shape, context.pod_template.factors);
+      context, estimator, reserved, context.pod_template.shape, context.pod_template.factors);
   if (!candidates.unusable.empty()) {
     return true;  // the release of a held pod excludes those nodes
   }
@@ -53,20 +53,23 @@ bool ShouldAddGate(PlanContext& context) {
   }
   if (context.in.warmup.spec.gate.mode == api::GateMode::kHold) {
     return std::any_of(context.keys.begin(), context.keys.end(), [&](const LiveKey& key) {
-      return key.current && !IsExhausted(context, key);
+      return key.current &&
+             !IsExhausted(context, context.bundles, key, FindBuilder(context.builders, key.key));
     });
   }
   const bool some_cold =
       !candidates.warming.empty() || !candidates.failing.empty() || !candidates.cold.empty();
-  return candidates.warm.empty() ? WouldWait(context, estimator, candidates) : some_cold;
+  return candidates.warm.empty() ? WouldWait(context, estimator, candidates, effects) : some_cold;
 }
 
 }  // namespace
 
-void DecideGateInjection(PlanContext& context) {
-  if (!context.deleting() && context.out.status.injection) {
-    context.out.status.injection->gate = ShouldAddGate(context);
+GateInjection DecideGateInjection(const DistributedContext& context, const Reserved& reserved) {
+  GateInjection out;
+  if (!context.deleting() && context.acceptance.injection) {
+    out.add_gate = ShouldAddGate(context, reserved, out.effects);
   }
+  return out;
 }
 
 }  // namespace cachewarm::plan

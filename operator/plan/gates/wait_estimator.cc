@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "operator/plan/capturing/ranks.h"
-#include "operator/plan/evidence/savings.h"
+#include "operator/plan/captures/ranks.h"
+#include "operator/plan/starts/savings.h"
 
 namespace cachewarm::plan {
 
@@ -52,14 +52,14 @@ bool IsUseless(const api::Starts& starts, const std::string& key) {
 
 }  // namespace
 
-WaitEstimator::WaitEstimator(const PlanContext& context) : context_(context) {
+WaitEstimator::WaitEstimator(Inputs inputs) : in_(inputs) {
   median_rate_ = MedianFetchRate();
 }
 
 double WaitEstimator::MedianFetchRate() const {
   std::vector<double> rates;
-  for (const api::BundleStatus& bundle : context_.out.status.bundles) {
-    for (const NodeState& node : context_.nodes) {
+  for (const api::BundleStatus& bundle : in_.bundles.published()) {
+    for (const NodeState& node : in_.context.nodes) {
       const api::NodeBundle* reported = ReportedBundle(node, bundle.digest);
       if (reported != nullptr && reported->state == api::BundleState::kActive) {
         const double rate = RateOf(bundle.bytes, reported->fetch_seconds);
@@ -80,50 +80,48 @@ double WaitEstimator::MedianFetchRate() const {
 // The start of the proof is warm, and takes at most as long as a cold one.
 std::optional<Forecast> WaitEstimator::ForecastProof(const LiveKey& key,
                                                      const api::BuilderStatus& builder) const {
-  const double cold =
-      ColdSeconds(context_.out.status.starts, {.key = key.key, .gpu_type = key.factors.gpu_type});
+  const double cold = ColdSeconds(in_.starts, {.key = key.key, .gpu_type = key.factors.gpu_type});
   if (cold <= 0) {
     return std::nullopt;
   }
-  const PodView* pod = FindPod(context_, builder.proof->pod_uid);
+  const PodView* pod = FindPod(in_.context, builder.proof->pod_uid);
   if (pod == nullptr || pod->container == nullptr) {
-    return Forecast{.end = context_.in.now + Seconds(cold), .is_stalled = true};
+    return Forecast{.end = in_.context.in.now + Seconds(cold), .is_stalled = true};
   }
   return Forecast{.end = pod->container->started_time + Seconds(cold)};
 }
 
 std::optional<Forecast> WaitEstimator::ForecastBuild(const LiveKey& key) const {
-  const api::BuilderStatus* builder = FindBuilder(context_.out.status, key.key);
+  const api::BuilderStatus* builder = FindBuilder(in_.builders, key.key);
   if (builder == nullptr || !IsRunning(*builder)) {
     return std::nullopt;
   }
   if (builder->proof) {
     return ForecastProof(key, *builder);
   }
-  const Duration each = seconds(context_.in.warmup.spec.compile.settle_seconds) + kPublish;
-  const auto ranks_left = static_cast<int64_t>(RanksLeft(context_, *builder).size());
+  const Duration each = seconds(in_.context.in.warmup.spec.compile.settle_seconds) + kPublish;
+  const auto ranks_left = static_cast<int64_t>(RanksLeft(in_.context, *builder).size());
   if (builder->captured) {
     return Forecast{.end = builder->captured->captured_time + ranks_left * each};
   }
   const Duration after = (1 + ranks_left) * each;
-  const PodView* pod = FindPod(context_, builder->pod_uid);
-  const WallTime ready = pod == nullptr ? WallTime{} : ReadyAt(context_, *pod);
+  const PodView* pod = FindPod(in_.context, builder->pod_uid);
+  const WallTime ready = pod == nullptr ? WallTime{} : ReadyAt(in_.context, *pod);
   if (ready != WallTime{}) {
     return Forecast{.end = ready + after};
   }
-  const double cold =
-      ColdSeconds(context_.out.status.starts, {.key = key.key, .gpu_type = key.factors.gpu_type});
+  const double cold = ColdSeconds(in_.starts, {.key = key.key, .gpu_type = key.factors.gpu_type});
   if (cold <= 0) {
     return std::nullopt;
   }
   if (pod == nullptr || pod->container == nullptr || !pod->container->running) {
-    return Forecast{.end = context_.in.now + Seconds(cold) + after, .is_stalled = true};
+    return Forecast{.end = in_.context.in.now + Seconds(cold) + after, .is_stalled = true};
   }
   return Forecast{.end = pod->container->started_time + Seconds(cold) + after};
 }
 
-Forecast WaitEstimator::ForecastFetch(const NodeState& node,
-                                      const api::BundleStatus& bundle) const {
+Forecast WaitEstimator::ForecastFetch(const NodeState& node, const api::BundleStatus& bundle,
+                                      int slots_before) const {
   double rate = median_rate_;
   int64_t left = bundle.bytes;
   const api::NodeBundle* reported = ReportedBundle(node, bundle.digest);
@@ -135,11 +133,11 @@ Forecast WaitEstimator::ForecastFetch(const NodeState& node,
   // Each slot before the node's own is assumed to last as long as a fetch of this bundle.
   const Duration slot = Seconds(static_cast<double>(bundle.bytes) / median_rate_) + kActivate;
   const Duration own = Seconds(static_cast<double>(left) / rate) + kActivate;
-  return {.end = context_.in.now + node.slots_before * slot + own, .is_stalled = true};
+  return {.end = in_.context.in.now + slots_before * slot + own, .is_stalled = true};
 }
 
 Duration WaitEstimator::GainOf(const LiveKey& key) const {
-  const api::Starts& starts = context_.out.status.starts;
+  const api::Starts& starts = in_.starts;
   if (IsUseless(starts, key.key)) {
     return Duration{0};
   }

@@ -4,8 +4,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "operator/plan/plan_context.h"
+#include "operator/plan/bundles.h"
 
 // Estimates the cost and the gain of holding a pod (docs/design/0011). Pure.
 namespace cachewarm::plan {
@@ -27,16 +28,23 @@ struct HoldCost {
 
 class WaitEstimator {
  public:
-  // `context` must outlive this object.
-  explicit WaitEstimator(const PlanContext& context);
+  // The sources of the estimates. Everything must outlive the estimator.
+  struct Inputs {
+    const Context& context;
+    const Bundles& bundles;
+    const std::vector<api::BuilderStatus>& builders;
+    const api::Starts& starts;
+  };
+  explicit WaitEstimator(Inputs inputs);
 
   // Forecasts when nodes have the bundle that is being built for `key`. Returns nullopt if no build
   // is running, or if the builder is not ready yet and no comparable cold start was measured.
   std::optional<Forecast> ForecastBuild(const LiveKey& key) const;
   // Forecasts when `node` has `bundle` active. Takes the fetch rate from the agent's progress, else
   // from other fetches of this warmup, else a default. Adds the time that the node waits for a
-  // fetch slot.
-  Forecast ForecastFetch(const NodeState& node, const api::BundleStatus& bundle) const;
+  // fetch slot: `slots_before` slot durations.
+  Forecast ForecastFetch(const NodeState& node, const api::BundleStatus& bundle,
+                         int slots_before) const;
   // Returns by how much a warm start of `key` is shorter than a cold one. Without a measured warm
   // start, returns 30 s, but no more than a cold start takes. Returns 0 if starts showed that the
   // engine does not use the bundle.
@@ -47,7 +55,7 @@ class WaitEstimator {
   std::optional<Forecast> ForecastProof(const LiveKey& key,
                                         const api::BuilderStatus& builder) const;
 
-  const PlanContext& context_;
+  const Inputs in_;
   double median_rate_ = 0;  // bytes per second
 };
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "lib/api/reasons.h"
-#include "operator/plan/fetching/fetch_slots.h"
-#include "operator/plan/scheduling/shape.h"
+#include "operator/plan/distribution/fetch_slots.h"
+#include "operator/plan/scheduling/pod_shape.h"
 
 namespace cachewarm::plan {
 

@@ -5,9 +5,9 @@
 #include <iterator>
 
 #include "lib/api/reasons.h"
-#include "operator/plan/decisions.h"
-#include "operator/plan/fetching/entries.h"
-#include "operator/plan/fetching/wanted.h"
+#include "operator/plan/bundles.h"
+#include "operator/plan/distribution/desired_bundles.h"
+#include "operator/plan/distribution/node_entries.h"
 
 namespace cachewarm::plan {
 
@@ -30,7 +30,7 @@ bool IsOut(const api::CacheWarmup& warmup) {
 
 // True if the node lacks only devices, and they may still appear: a device plugin registers them
 // some time after the node has joined. False once the agent has reported a machine without devices.
-bool AwaitsDevices(const PlanContext& context, const NodeView& view) {
+bool AwaitsDevices(const Context& context, const NodeView& view) {
   const PodShape& shape = context.pod_template.shape;
   const api::Node& node = *view.node;
   if (context.pod_template.pod_template == nullptr || node.os != "linux" || !Selects(shape, node) ||
@@ -45,8 +45,9 @@ bool AwaitsDevices(const PlanContext& context, const NodeView& view) {
          (!has_facts || view.cache->status.node.devices > 0);
 }
 
-ReadinessState EvaluateBundles(const PlanContext& context, const NodeState& node) {
-  for (const api::WantedBundle& wanted : WantedBundles(context, static_cast<size_t>(node.target))) {
+ReadinessState EvaluateBundles(const Context& context, const NodeState& node) {
+  for (const api::WantedBundle& wanted :
+       WantedBundles(context, Bundles(context), static_cast<size_t>(node.target))) {
     const api::NodeBundle* reported = ReportedBundle(node, wanted.digest);
     if (reported != nullptr && reported->state == api::BundleState::kFailed &&
         reported->reason != reason::kFetchFailed) {
@@ -62,10 +63,8 @@ ReadinessState EvaluateBundles(const PlanContext& context, const NodeState& node
 }  // namespace
 
 ReadinessState EvaluateReadiness(const Snapshot& snapshot) {
-  PlanContext context(snapshot);
-  context.out.status = snapshot.warmup.status;
-  ReadWorkload(context);
-  FindTargets(context);
+  const Observed observed = Observe(snapshot);
+  const Context context(snapshot, observed);
   if (context.deleting() || context.paused() || IsOut(snapshot.warmup) || snapshot.nodes.empty()) {
     return ReadinessState::kNone;
   }

@@ -5,7 +5,7 @@
 
 #include "lib/api/kubernetes.h"
 #include "lib/codec/json_value.h"
-#include "operator/plan/scheduling/shape.h"
+#include "operator/plan/scheduling/pod_shape.h"
 #include "operator/render/fields.h"
 
 namespace cachewarm::plan {

@@ -14,6 +14,7 @@
 #include "lib/caches/describe.h"
 #include "operator/config.h"
 #include "operator/metrics.h"
+#include "tests/golden/reference/plan_tables.h"
 
 namespace cachewarm::reference {
 namespace {
@@ -216,9 +217,14 @@ std::string CommandsPage() {
 }  // namespace
 
 std::map<std::string, std::string> Pages() {
-  return {{"settings.md", SettingsPage()}, {"metrics.md", MetricsPage()},
-          {"reasons.md", ReasonsPage()},   {"names.md", NamesPage()},
-          {"caches.md", CachesPage()},     {"commands.md", CommandsPage()}};
+  return {{"settings.md", SettingsPage()},
+          {"metrics.md", MetricsPage()},
+          {"reasons.md", ReasonsPage()},
+          {"names.md", NamesPage()},
+          {"caches.md", CachesPage()},
+          {"commands.md", CommandsPage()},
+          {"gates.md", std::string(kGenerated) + GatesTable()},
+          {"builds.md", std::string(kGenerated) + BuildsTable()}};
 }
 
 }  // namespace cachewarm::reference

@@ -69,17 +69,6 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
                     std::async(std::launch::async, [this] { return Execute(); }));
   }
 
-  // Position of the first request that starts with `prefix`; -1 if there is none.
-  int Position(const std::string& prefix) {
-    const std::vector<std::string> requests = server.Requests();
-    for (size_t i = 0; i < requests.size(); ++i) {
-      if (requests[i].starts_with(prefix)) {
-        return static_cast<int>(i);
-      }
-    }
-    return -1;
-  }
-
   // Stores a held pod and returns the request to annotate its deadline.
   plan::PodAnnotation HeldUntil(const std::string& name) {
     const auto pod = Stored(op::testing::HeldPodObject(name, "llama"));

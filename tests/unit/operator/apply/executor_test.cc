@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "lib/api/reasons.h"
@@ -108,19 +110,59 @@ TEST_F(ExecutorTest, FailedNodeBlocksOnlyLaterSteps) {
   EXPECT_TRUE(IsHeld("a")) << "released before the NodeCaches were written";
 }
 
-TEST_F(ExecutorTest, RunsStepsInOrderStatusNodesReleasesJobs) {
+// Calls a function for each event before it is recorded.
+class WatchedEvents : public kube::EventSink {
+ public:
+  explicit WatchedEvents(std::function<void(const std::string& reason)> watch)
+      : watch_(std::move(watch)) {}
+  void Record(kube::Event event) override { watch_(event.reason); }
+
+ private:
+  std::function<void(const std::string& reason)> watch_;
+};
+
+// The order is the one that operator/plan/plan.h states.
+TEST_F(ExecutorTest, RunsStepsInTheOrderOfThePlan) {
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "u"));
+  server.Put(kube::kPods, PodObject("b"));
+  server.Put(kube::kJobs, *JobNamed("old").object);
   plan.status_changed = true;
+  plan.builds_finished = {{.gpu_type = "cpu", .reason = "Captured", .seconds = 40}};
+  plan.events = {{.regarding = {.ns = "default", .name = "llama"}, .reason = "Published"}};
+  plan.set_inject_label = true;
   plan.nodes = {{.node = "n1", .spec = {.warmups = {{.uid = "uid-llama"}}}}};
+  plan.annotations = {{.ns = "default", .pod = "b", .uid = "uid-b", .key = "k", .value = "v"}};
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")),
+                           .reason = "ReleasedWarm",
+                           .event = {.reason = "ReleasedWarm"}});
   plan.jobs_to_create = {JobNamed("j")};
-  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm"});
-  ASSERT_TRUE(Execute().ok());
-  const int status = Position("apply cachewarmups/status");
-  const int node = Position("apply nodecaches");
-  const int job = Position("create jobs");
-  const int release = Position("patch pods");
-  EXPECT_TRUE(0 <= status && status < node && node < release && release < job)
-      << status << node << release << job;
+  plan.jobs_to_delete = {"old"};
+
+  std::vector<std::string> effects;
+  const auto take = [&](const std::string& effect) {
+    const bool counted = Metric(
+                             "cachewarm_build_seconds_sum{namespace=\"default\",warmup=\"llama\","
+                             "gpu_type=\"cpu\"}") == 40;
+    if (counted && std::find(effects.begin(), effects.end(), "metrics") == effects.end()) {
+      effects.emplace_back("metrics");
+    }
+    effects.push_back(effect);
+  };
+  server.Intercept([&](const kube::Request& request) {
+    take(request.verb + " " + request.path.substr(request.path.rfind('/') + 1));
+    return absl::OkStatus();
+  });
+  WatchedEvents watched([&](const std::string& reason) { take("event " + reason); });
+  const Executor all({.client = server,
+                      .clock = clock,
+                      .events = watched,
+                      .metrics = metrics,
+                      .log = log,
+                      .job_refusals = refusals});
+  ASSERT_TRUE(all.Execute(snapshot, plan, {}).ok());
+  EXPECT_THAT(effects, ::testing::ElementsAre("apply status", "metrics", "event Published",
+                                              "patch llama", "apply n1", "patch b", "patch a",
+                                              "event ReleasedWarm", "create jobs", "delete old"));
 }
 
 TEST_F(ExecutorTest, RejectedJobIsRecordedAndHoldsNoPod) {

@@ -70,10 +70,27 @@ class EstimatorTest : public testing::Test {
                                                .start_seconds = start_seconds});
   }
 
+  // Calls `ask` with an estimator of the present state.
+  template <typename Ask>
+  auto Estimate(const Ask& ask) {
+    const Observed observed = Observe(builder_.in());
+    const Context context(builder_.in(), observed);
+    const Bundles bundles(context);
+    return ask(WaitEstimator({.context = context,
+                              .bundles = bundles,
+                              .builders = builder_.status().builders,
+                              .starts = builder_.status().starts}));
+  }
+
   Duration Gain() {
-    PlanContext context(builder_.in());
-    context.out.status = builder_.status();
-    return WaitEstimator(context).GainOf(key_);
+    return Estimate([this](const WaitEstimator& estimator) { return estimator.GainOf(key_); });
+  }
+
+  Forecast FetchTo(const std::string& node, int slots_before) {
+    return Estimate([&](const WaitEstimator& estimator) {
+      return estimator.ForecastFetch({.view = &builder_.view(node)}, builder_.status().bundles[0],
+                                     slots_before);
+    });
   }
 
   fakes::SnapshotBuilder builder_;
@@ -122,17 +139,10 @@ TEST_F(EstimatorTest, UnusedBundleHasNoGain) {
 TEST_F(EstimatorTest, FetchForecastUsesOtherFetches) {
   builder_.Bundle({.node = "n1", .active = {"n1"}});
   builder_.reported("n1").bundles[0].fetch_seconds = 4;
-  PlanContext context(builder_.in());
-  context.out.status = builder_.status();
-  context.nodes.push_back({.reported = &builder_.reported("n1")});
-  const WaitEstimator estimator(context);
-  const NodeState other{.view = &builder_.view("n2")};
-  const Forecast forecast = estimator.ForecastFetch(other, builder_.status().bundles[0]);
+  const Forecast forecast = FetchTo("n2", 0);
   EXPECT_EQ(forecast.end, At(105)) << "4 s and one to activate it";
   EXPECT_TRUE(forecast.is_stalled);
-  const NodeState waiting{.view = &builder_.view("n2"), .slots_before = 2};
-  EXPECT_EQ(estimator.ForecastFetch(waiting, builder_.status().bundles[0]).end, At(115))
-      << "two slots of others, as long as its own";
+  EXPECT_EQ(FetchTo("n2", 2).end, At(115)) << "two slots of others, as long as its own";
 }
 
 }  // namespace

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "operator/plan/builders/transitions.h"
+#include "operator/plan/plan_context.h"
+
+// Ends builds. Pure.
+namespace cachewarm::plan {
+
+struct BuildFailure {
+  BuildEvent event;
+  std::string message;
+  std::string reason = {};  // replaces that of the table (transitions.h); empty: the table's
+};
+
+// Ends the build of `builder` without a bundle.
+void FailBuild(const Context& context, Effects& effects, api::BuilderStatus& builder,
+               BuildFailure failure);
+
+// Publishes the captured bundle of `builder` or, if it must be proven first (spec.compile.proof),
+// begins the proof. Fails the build if the bundle is suspended.
+void CompleteBuild(const Context& context, Builds& builds, api::BuilderStatus& builder);
+
+// Adds the captured bundle of `builder` to the published ones, from where all nodes get it, and
+// ends the build because of `event`.
+void PublishBundle(const Context& context, Builds& builds, api::BuilderStatus& builder,
+                   BuildEvent event);
+
+}  // namespace cachewarm::plan
