@@ -133,7 +133,9 @@ Tests SharedOptions() {
              {{"BUNDLE", {kBundle, "OperandsAreReadAndWritten"}}}, tests);
   AddForEach({"pack", "unpack"}, {{"DIRECTORY", {kBundle, "OperandsAreReadAndWritten"}}}, tests);
   for (const Verb& verb : AllVerbs()) {
-    tests[std::string(verb.name) + " --help"] = {kProgram, "HelpTeachesEveryVerb"};
+    for (const char* flag : {" --help", " -h"}) {
+      tests[std::string(verb.name) + flag] = {kProgram, "HelpTeachesEveryVerb"};
+    }
   }
   return tests;
 }
