@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "fmt/format.h"
 #include "lib/codec/json_value.h"
 
@@ -12,10 +13,14 @@ namespace cachewarm::cli {
 namespace {
 
 constexpr Duration kBetweenLines{100};
+constexpr char kUsagePayload[] = "cachewarm.io/usage";
 
 }  // namespace
 
 ExitCode ExitCodeOf(const absl::Status& status) {
+  if (status.GetPayload(kUsagePayload).has_value()) {
+    return kUsage;
+  }
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return kOk;
@@ -28,6 +33,12 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     default:
       return kFailed;
   }
+}
+
+absl::Status UsageError(const std::string& message) {
+  absl::Status status = absl::InvalidArgumentError(message);
+  status.SetPayload(kUsagePayload, absl::Cord());
+  return status;
 }
 
 std::string Console::Environment(const std::string& name) const {

@@ -27,6 +27,8 @@ enum ExitCode : int {
   kInterrupted = 130,
 };
 ExitCode ExitCodeOf(const absl::Status& status);
+// Returns the INVALID_ARGUMENT error of a wrong command line, whose exit code is kUsage.
+absl::Status UsageError(const std::string& message);
 
 // Streams, environment and other state of the process that a verb uses. Use on one thread; only
 // `stop` is thread-safe.

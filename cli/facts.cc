@@ -19,22 +19,6 @@ constexpr int kDevicesMax = 1024;
 // The driver of a GPU without persistence mode may take 10 seconds to start.
 constexpr std::chrono::seconds kProbeDeadline(30);
 
-absl::StatusOr<int> DevicesOf(const Arguments& arguments, const fingerprint::NodeFacts& facts) {
-  const std::string text = arguments.Value("devices");
-  if (text.empty()) {
-    return facts.device_count;
-  }
-  int devices = 0;
-  for (const char c : text) {
-    devices = devices * 10 + (c - '0');
-    if (c < '0' || c > '9' || devices > kDevicesMax) {
-      return absl::InvalidArgumentError(
-          fmt::format("--devices: expected a number up to {}", kDevicesMax));
-    }
-  }
-  return devices;
-}
-
 }  // namespace
 
 std::span<const Option> MachineOptionList() {
@@ -47,7 +31,8 @@ std::span<const Option> MachineOptionList() {
        .help = "container name, part of the cache key (default: main)"},
       {.name = "devices",
        .value = "N",
-       .help = "number of GPUs, part of the cache key (default: all of this machine)"},
+       .help = "number of GPUs, part of the cache key (default: all of this machine)",
+       .range = Range{0, kDevicesMax}},
       {.name = "node-facts",
        .value = "FILE",
        .help = "JSON or YAML file with GPU type and CPU class (default: this machine)"},
@@ -65,7 +50,8 @@ absl::StatusOr<Machine> FindMachine(const Arguments& arguments, EngineVersions e
                      .cpu_class = machine.facts.cpu_class,
                      .image = arguments.Value("image", ImageOf(machine.engines)),
                      .container = arguments.Value("container", "main")};
-  CW_ASSIGN_OR_RETURN(machine.factors.devices, DevicesOf(arguments, machine.facts));
+  machine.factors.devices =
+      static_cast<int>(arguments.Number("devices", machine.facts.device_count));
   CW_ASSIGN_OR_RETURN(machine.key, fingerprint::KeyOf(machine.factors));
   return machine;
 }

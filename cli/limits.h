@@ -3,7 +3,6 @@
 
 #include <span>
 
-#include "absl/status/statusor.h"
 #include "cli/arguments.h"
 #include "lib/bundle/policy.h"
 
@@ -12,7 +11,7 @@ namespace cachewarm::cli {
 // Options of verbs that unpack: --limit-files, --limit-file-bytes, --limit-bytes, --limit-ratio.
 std::span<const Option> LimitOptionList();
 
-// Returns the limits from these options. Errors: INVALID_ARGUMENT names the option.
-absl::StatusOr<bundle::Limits> LimitsOf(const Arguments& arguments);
+// Returns the limits from these options.
+bundle::Limits LimitsOf(const Arguments& arguments);
 
 }  // namespace cachewarm::cli

@@ -9,7 +9,6 @@
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/http/proxy.h"
-#include "lib/settings/values.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -18,7 +17,7 @@ constexpr std::string_view kLayout = "layout://";
 constexpr std::string_view kOci = "oci://";
 
 absl::Status Malformed(std::string_view text, std::string_view problem) {
-  return absl::InvalidArgumentError(
+  return UsageError(
       fmt::format("bundle \"{}\": {}; expected oci://host/path/name[:tag|@sha256:hex] or "
                   "layout:///directory/name[:tag|@sha256:hex]",
                   text, problem));
@@ -71,30 +70,9 @@ absl::StatusOr<Reference> Reference::Parse(std::string_view text) {
 
 namespace {
 
-// Sets `to` to the number given for the option `name`; unchanged if the option was not given.
-absl::Status ReadNumber(const Arguments& arguments, std::string_view name, int64_t least,
-                        int64_t& to) {
-  const std::string text = arguments.Value(name);
-  if (text.empty()) {
-    return absl::OkStatus();
-  }
-  auto number = settings::WholeNumber(text, least, INT64_MAX);
-  if (!number.ok()) {
-    return Annotate(number.status(), fmt::format("--{}", name));
-  }
-  to = *number;
-  return absl::OkStatus();
-}
-
-absl::Status ReadLimits(const Arguments& arguments, bundle::StoreOptions& options) {
-  return ReadNumber(arguments, "bytes-per-second", bundle::kBytesPerSecondMin,
-                    options.bytes_per_second);
-}
-
 absl::Status FindProxies(const Arguments& arguments, const Console& console,
                          http::ProxyOptions& proxy) {
   if (const std::string own = arguments.Value("proxy"); !own.empty()) {
-    CW_RETURN_IF_ERROR(Annotate(http::ParseProxy(own).status(), "--proxy"));
     proxy.https = proxy.http = own;
   }
   return http::ReadProxies(
@@ -128,10 +106,12 @@ std::span<const Option> StoreOptionList() {
        .repeats = true},
       {.name = "proxy",
        .value = "http://HOST[:PORT]",
-       .help = "proxy to registries (default: HTTPS_PROXY, HTTP_PROXY)"},
+       .help = "proxy to registries (default: HTTPS_PROXY, HTTP_PROXY)",
+       .check = [](const std::string& proxy) { return http::ParseProxy(proxy).status(); }},
       {.name = "bytes-per-second",
        .value = "NUMBER",
-       .help = "maximum bytes per second of all downloads together, at least 65536"},
+       .help = "maximum bytes per second of all downloads together, at least 65536",
+       .range = Range{.min = bundle::kBytesPerSecondMin}},
   }};
   return kOptions;
 }
@@ -146,7 +126,7 @@ absl::StatusOr<OpenedReference> OpenReference(const std::string& text, const Arg
                                .certificate_file = arguments.Value("client-certificate"),
                                .key_file = arguments.Value("client-key"),
                                .auth_file = arguments.Value("auth-file")};
-  CW_RETURN_IF_ERROR(ReadLimits(arguments, options));
+  options.bytes_per_second = arguments.Number("bytes-per-second", options.bytes_per_second);
   if (options.url.starts_with(kOci)) {
     options.mirrors = arguments.Values("mirror");
     CW_RETURN_IF_ERROR(FindProxies(arguments, console, options.proxy));
@@ -160,8 +140,8 @@ absl::StatusOr<Digest> OpenedReference::Resolve(std::stop_token stop) const {
     return reference.digest;
   }
   if (reference.tag.empty()) {
-    return absl::InvalidArgumentError(fmt::format(
-        "bundle \"{}\": add :tag or @sha256:hex to select a bundle", reference.ToString()));
+    return UsageError(fmt::format("bundle \"{}\": add :tag or @sha256:hex to select a bundle",
+                                  reference.ToString()));
   }
   return store->ResolveTag(reference.repository, reference.tag, stop);
 }

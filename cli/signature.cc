@@ -9,12 +9,6 @@
 
 namespace cachewarm::cli {
 
-Option PublicKeyOption() {
-  return {.name = "key",
-          .value = "FILE",
-          .help = "PEM file of public keys; one of them must have signed the bundle"};
-}
-
 absl::Status CheckKey(const OpenedReference& source, const Digest& digest, const std::string& file,
                       std::stop_token stop) {
   if (file.empty()) {

@@ -10,8 +10,11 @@
 
 namespace cachewarm::cli {
 
-// Option --key of the verbs that read a bundle.
-Option PublicKeyOption();
+// Option of the verbs that read a bundle.
+inline constexpr Option kPublicKeyOption{
+    .name = "key",
+    .value = "FILE",
+    .help = "PEM file of public keys; one of them must have signed the bundle"};
 
 // Checks that one of the keys in `file` signed the bundle `digest`; OK if `file` is empty. Errors:
 // DATA_LOSS if none of the keys signed it; else the error of the store or the file.

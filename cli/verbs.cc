@@ -27,48 +27,63 @@ std::vector<std::string> WordsOf(std::string_view text) {
 }
 
 std::string OptionLine(const Option& option) {
+  constexpr size_t kHelpColumn = 31;
   const std::string letter = option.letter == 0 ? "" : fmt::format("-{}, ", option.letter);
-  const std::string left = option.value.empty()
-                               ? fmt::format("{}--{}", letter, option.name)
-                               : fmt::format("{}--{} {}", letter, option.name, option.value);
-  return fmt::format("  {:<28} {}{}\n", left, option.help, option.repeats ? " (repeatable)" : "");
+  const std::string value = option.value.empty() ? "" : fmt::format(" {}", option.value);
+  const std::string help = fmt::format("{}{}", option.help, option.repeats ? " (repeatable)" : "");
+  return fmt::format("  {:<28} {}\n", fmt::format("{}--{}{}", letter, option.name, value),
+                     settings::Wrapped(help, kHelpColumn));
 }
 
-// Prints a usage error. Returns its exit code.
-int ReportUsageError(Console& console, std::string_view problem, std::string_view verb) {
-  console.err << fmt::format("cachewarm: {}\n", problem)
-              << fmt::format("See \"cachewarm {}{}--help\".\n", verb, verb.empty() ? "" : " ");
-  return kUsage;
+// Prints the error of `program`, for example "cachewarm pack". Returns its exit code.
+int ReportError(Console& console, std::string_view program, const absl::Status& status) {
+  const ExitCode code = ExitCodeOf(status);
+  console.err << fmt::format("{}: {}\n", program, Message(status));
+  if (code == kUsage) {
+    console.err << fmt::format("See \"{} --help\".\n", program);
+  }
+  return code;
 }
 
-int RunVerb(const Verb& verb, std::span<const std::string> words, Console& console) {
+absl::Status CheckOperands(const Verb& verb, const Arguments& arguments) {
+  const std::vector<std::string> operands = WordsOf(verb.operands);
+  const auto required =
+      std::count_if(operands.begin(), operands.end(),
+                    [](const std::string& operand) { return !operand.starts_with('['); });
+  const size_t given = arguments.positionals().size();
+  const bool is_list = verb.operands.ends_with("...]");
+  if (given < static_cast<size_t>(required) || (given > operands.size() && !is_list)) {
+    return UsageError(fmt::format("{} takes {}, but {} operands were given", verb.name,
+                                  operands.empty() ? "no operand" : verb.operands, given));
+  }
+  if (verb.takes_rest == arguments.rest().empty()) {
+    return UsageError(verb.takes_rest ? "a command is required after --" : "nothing may follow --");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> RunVerb(const Verb& verb, std::span<const std::string> words,
+                            Console& console) {
   const auto arguments = Arguments::Parse(words, OptionsOf(verb));
   if (!arguments.ok()) {
-    return ReportUsageError(console, Message(arguments.status()), verb.name);
+    return UsageError(Message(arguments.status()));
   }
   if (arguments->Has("help")) {
     console.out << VerbHelp(verb);
     return kOk;
   }
-  const size_t operands = WordsOf(verb.operands).size();
-  if (!verb.operands.ends_with("...]") && arguments->positionals().size() != operands) {
-    return ReportUsageError(
-        console,
-        fmt::format("{} takes {}, but {} operands were given", verb.name,
-                    operands == 0 ? "no operand" : verb.operands, arguments->positionals().size()),
-        verb.name);
+  CW_RETURN_IF_ERROR(CheckOperands(verb, *arguments));
+  return verb.run(*arguments, console);
+}
+
+// Returns the error for a first word that is no verb.
+absl::Status UnknownVerb(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Verb& verb : AllVerbs()) {
+    names.emplace_back(verb.name);
   }
-  if (verb.takes_rest == arguments->rest().empty()) {
-    return ReportUsageError(
-        console, verb.takes_rest ? "a command is required after --" : "nothing may follow --",
-        verb.name);
-  }
-  const absl::StatusOr<int> code = verb.run(*arguments, console);
-  if (!code.ok()) {
-    console.err << fmt::format("cachewarm {}: {}\n", verb.name, Message(code.status()));
-    return ExitCodeOf(code.status());
-  }
-  return *code;
+  return UsageError(fmt::format("unknown verb \"{}\"; {}", word,
+                                settings::Suggestion(word, names, "--help lists all verbs")));
 }
 
 }  // namespace
@@ -83,7 +98,10 @@ const std::vector<Verb>& AllVerbs() {
 
 std::vector<Option> OptionsOf(const Verb& verb) {
   std::vector<Option> options = verb.options;
-  options.push_back({.name = "help", .help = "print this help"});
+  for (const std::span<const Option> group : verb.groups) {
+    options.insert(options.end(), group.begin(), group.end());
+  }
+  options.push_back({.name = "help", .help = "print this help", .letter = 'h'});
   return options;
 }
 
@@ -112,7 +130,7 @@ std::string VerbHelp(const Verb& verb) {
 }
 
 int RunProgram(std::span<const std::string> words, Console& console) {
-  if (words.empty() || words[0] == "--help" || words[0] == "help") {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     console.out << ProgramHelp();
     return words.empty() ? kUsage : kOk;
   }
@@ -124,9 +142,11 @@ int RunProgram(std::span<const std::string> words, Console& console) {
   const auto verb = std::find_if(verbs.begin(), verbs.end(),
                                  [&](const Verb& each) { return each.name == words[0]; });
   if (verb == verbs.end()) {
-    return ReportUsageError(console, fmt::format("unknown verb \"{}\"", words[0]), "");
+    return ReportError(console, "cachewarm", UnknownVerb(words[0]));
   }
-  return RunVerb(*verb, words.subspan(1), console);
+  const absl::StatusOr<int> code = RunVerb(*verb, words.subspan(1), console);
+  return code.ok() ? *code
+                   : ReportError(console, fmt::format("cachewarm {}", verb->name), code.status());
 }
 
 }  // namespace cachewarm::cli

@@ -16,13 +16,15 @@ namespace cachewarm::cli {
 // A verb of the program.
 struct Verb {
   std::string_view name;
-  std::string_view operands;  // one word per operand: "DIRECTORY BUNDLE"; any number: "[POD...]"
+  std::string_view operands;  // one word per operand: "DIRECTORY BUNDLE"; at most one: "[SHELL]",
+                              // any number: "[POD...]"
   std::string_view summary;   // one line
   std::string_view text;      // description for first-time users, with an example
   std::vector<Option> options;
-  // Runs the verb. `arguments` has as many positionals as `operands` has words. Returns the exit
-  // code; for "run", the exit code of the command. RunProgram() prints an error as a message and
-  // converts it to an exit code.
+  std::vector<std::span<const Option>> groups;  // options that it shares with other verbs
+  // Runs the verb. The number of positionals in `arguments` is one that `operands` allows. Returns
+  // the exit code; for "run", the exit code of the command. RunProgram() prints an error as a
+  // message and converts it to an exit code.
   absl::StatusOr<int> (*run)(const Arguments& arguments, Console& console);
   bool takes_rest = false;  // the verb requires words after "--"
 };
@@ -30,7 +32,7 @@ struct Verb {
 // Returns all verbs in the order of the help.
 const std::vector<Verb>& AllVerbs();
 
-// Returns the options of `verb` and the common ones.
+// Returns all options of `verb` in the order of its help: its own, its groups, --help.
 std::vector<Option> OptionsOf(const Verb& verb);
 
 std::string ProgramHelp();

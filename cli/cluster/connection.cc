@@ -35,7 +35,7 @@ absl::StatusOr<std::string> KubeconfigPath(const Arguments& arguments, const Con
   }
   if (std::string named = console.Environment("KUBECONFIG"); !named.empty()) {
     if (named.find(':') != std::string::npos) {
-      return absl::InvalidArgumentError(
+      return UsageError(
           "KUBECONFIG: several files are not supported; choose one with --kubeconfig");
     }
     return named;
@@ -53,7 +53,7 @@ absl::StatusOr<kube::ClusterConfig> ConfigOf(const Arguments& arguments, const C
     return kube::KubeconfigFile(path, context);
   }
   if (!context.empty()) {
-    return absl::InvalidArgumentError("--context: no kubeconfig found; set one with --kubeconfig");
+    return UsageError("--context: no kubeconfig found; set one with --kubeconfig");
   }
   return kube::InClusterConfig({.service_host = console.Environment("KUBERNETES_SERVICE_HOST"),
                                 .service_port = console.Environment("KUBERNETES_SERVICE_PORT")});
@@ -66,7 +66,7 @@ absl::StatusOr<std::string> NamespaceOf(const Arguments& arguments,
     return given.empty() ? config.default_namespace : given;
   }
   if (!given.empty()) {
-    return absl::InvalidArgumentError("--namespace, --all-namespaces: give only one of them");
+    return UsageError("--namespace, --all-namespaces: give only one of them");
   }
   return std::string();
 }

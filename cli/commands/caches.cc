@@ -69,7 +69,9 @@ absl::StatusOr<int> Caches(const Arguments& arguments, Console& console) {
   std::vector<KindDescription> kinds = caches::DescribeKinds();
   const std::vector<std::string>& names = arguments.positionals();
   for (const std::string& name : names) {
-    CW_RETURN_IF_ERROR(caches::CheckPresetName(name));
+    if (const absl::Status known = caches::CheckPresetName(name); !known.ok()) {
+      return UsageError(Message(known));
+    }
   }
   if (!names.empty()) {
     std::erase_if(kinds, [&names](const KindDescription& kind) {

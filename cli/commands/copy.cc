@@ -22,7 +22,7 @@ struct Copied {
 absl::StatusOr<Copied> CopyBetween(const OpenedReference& source, const OpenedReference& target,
                                    const Arguments& arguments, Console& console) {
   if (!target.reference.digest.empty()) {
-    return absl::InvalidArgumentError("TARGET: must not have a digest; give a :tag or nothing");
+    return UsageError("TARGET: must not have a digest; give a :tag or nothing");
   }
   Copied copied;
   CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
@@ -82,8 +82,8 @@ absl::StatusOr<int> Pull(const Arguments& arguments, Console& console) {
 
 Verb Described(Verb verb) {
   verb.operands = "SOURCE TARGET";
-  verb.options = {PublicKeyOption(), {.name = "json", .help = "print the result as a JSON object"}};
-  verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
+  verb.options = {kPublicKeyOption, {.name = "json", .help = "print the result as a JSON object"}};
+  verb.groups = {StoreOptionList()};
   return verb;
 }
 

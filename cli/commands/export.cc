@@ -12,7 +12,6 @@
 #include "cli/commands/commands.h"
 #include "cli/megacache/objects.h"
 #include "cli/megacache/stored_entries.h"
-#include "cli/run/interpreter.h"
 #include "cli/run/options.h"
 #include "cli/run/source.h"
 #include "cli/signature.h"
@@ -84,7 +83,7 @@ absl::StatusOr<Origin> FindOrigin(const Arguments& arguments, Console& console) 
     given += arguments.Value(name).empty() ? 0 : 1;
   }
   if (given > 1) {
-    return absl::InvalidArgumentError("--bundle, --store, --dir: give only one of them");
+    return UsageError("--bundle, --store, --dir: give only one of them");
   }
   if (const std::string bundle = arguments.Value("bundle"); !bundle.empty()) {
     CW_ASSIGN_OR_RETURN(const OpenedReference store, OpenReference(bundle, arguments, console));
@@ -98,9 +97,7 @@ absl::StatusOr<Origin> FindOrigin(const Arguments& arguments, Console& console) 
   if (given == 0 && arguments.Value("name").empty() && !inherited.empty()) {
     return Origin{.name = inherited, .path = inherited};
   }
-  EngineVersions engines = FindEngines({.words = {arguments.Value("python", "python3")},
-                                        .environment = console.environment,
-                                        .directory = std::filesystem::current_path().string()});
+  EngineVersions engines = EnginesOf(arguments, console);
   if (!arguments.Value("store").empty()) {
     CW_ASSIGN_OR_RETURN(const BundleSource source,
                         OpenSource(arguments, console, std::move(engines)));
@@ -155,7 +152,7 @@ void Report(const StoredEntries& stored, const Origin& origin, size_t bytes,
 
 absl::StatusOr<int> Export(const Arguments& arguments, Console& console) {
   if (arguments.Value("output").empty()) {
-    return absl::InvalidArgumentError("--output: required; the file for the artifact");
+    return UsageError("--output: required; the file for the artifact");
   }
   CW_ASSIGN_OR_RETURN(const Origin origin, FindOrigin(arguments, console));
   CW_ASSIGN_OR_RETURN(const fs::Dir inductor, OpenInductorDirectory(origin.path));
@@ -175,7 +172,7 @@ absl::StatusOr<int> Export(const Arguments& arguments, Console& console) {
 }  // namespace
 
 Verb ExportVerb() {
-  Verb verb{
+  return {
       .name = "export",
       .operands = "",
       .summary = "Export a cache as a portable cache of torch (mega-cache)",
@@ -204,18 +201,12 @@ Verb ExportVerb() {
                   {.name = "name",
                    .value = "NAME",
                    .help = "name of the bundle in the store, or of the directory (default: run)"},
-                  PublicKeyOption(),
+                  kPublicKeyOption,
                   {.name = "json", .help = "print the result as a JSON object"},
                   {.name = "quiet", .help = "do not print progress"},
-                  {.name = "python",
-                   .value = "FILE",
-                   .help =
-                       "Python whose torch, triton, vllm, ... versions are part of the cache key "
-                       "(default: python3)"}},
+                  kPythonOption},
+      .groups = {MachineOptionList(), StoreOptionList()},
       .run = Export};
-  verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());
-  verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
-  return verb;
 }
 
 }  // namespace cachewarm::cli

@@ -12,7 +12,6 @@
 #include "cli/megacache/placement.h"
 #include "cli/run/directory.h"
 #include "cli/run/environment.h"
-#include "cli/run/interpreter.h"
 #include "cli/run/options.h"
 #include "cli/run/publish.h"
 #include "fmt/format.h"
@@ -82,9 +81,7 @@ struct Target {
 };
 
 absl::StatusOr<Target> FindTarget(const Arguments& arguments, const Console& console) {
-  EngineVersions engines = FindEngines({.words = {arguments.Value("python", "python3")},
-                                        .environment = console.environment,
-                                        .directory = std::filesystem::current_path().string()});
+  EngineVersions engines = EnginesOf(arguments, console);
   Target target;
   if (!arguments.Value("store").empty() || !console.Environment("CACHEWARM_STORE").empty() ||
       !console.Environment("B10FS_CACHE_DIR").empty()) {
@@ -246,7 +243,7 @@ absl::StatusOr<int> Import(const Arguments& arguments, Console& console) {
 }  // namespace
 
 Verb ImportVerb() {
-  Verb verb{
+  return {
       .name = "import",
       .operands = "FILE",
       .summary = "Import a portable cache of torch (mega-cache)",
@@ -278,16 +275,9 @@ Verb ImportVerb() {
            {.name = "dry-run", .help = "list the files that would be written"},
            {.name = "json", .help = "print the result as a JSON object"},
            {.name = "quiet", .help = "do not print progress"},
-           {.name = "python",
-            .value = "FILE",
-            .help = "Python whose torch, triton, vllm, ... versions are part of the cache key "
-                    "(default: python3)"}},
+           kPythonOption},
+      .groups = {SourceOptionList(), MachineOptionList(), StoreOptionList()},
       .run = Import};
-  const std::vector<Option> source = SourceOptionList();
-  verb.options.insert(verb.options.end(), source.begin(), source.end());
-  verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());
-  verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
-  return verb;
 }
 
 }  // namespace cachewarm::cli

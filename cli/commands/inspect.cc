@@ -102,18 +102,17 @@ absl::StatusOr<int> Inspect(const Arguments& arguments, Console& console) {
 }  // namespace
 
 Verb InspectVerb() {
-  Verb verb{.name = "inspect",
-            .operands = "BUNDLE",
-            .summary = "Show the contents of a bundle and the nodes that it fits",
-            .text =
-                "Prints digest, size, key and its factors, required CPU class and GPU code,\n"
-                "engines and caches. Downloads only manifest and config, a few kilobytes.\n\n"
-                "  cachewarm inspect layout:///srv/bundles/llama:k-1f... --entries\n",
-            .options = {{.name = "entries", .help = "also list every file"},
-                        {.name = "json", .help = "print the result as a JSON object"}},
-            .run = Inspect};
-  verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
-  return verb;
+  return {.name = "inspect",
+          .operands = "BUNDLE",
+          .summary = "Show the contents of a bundle and the nodes that it fits",
+          .text =
+              "Prints digest, size, key and its factors, required CPU class and GPU code,\n"
+              "engines and caches. Downloads only manifest and config, a few kilobytes.\n\n"
+              "  cachewarm inspect layout:///srv/bundles/llama:k-1f... --entries\n",
+          .options = {{.name = "entries", .help = "also list every file"},
+                      {.name = "json", .help = "print the result as a JSON object"}},
+          .groups = {StoreOptionList()},
+          .run = Inspect};
 }
 
 }  // namespace cachewarm::cli

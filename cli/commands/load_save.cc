@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -9,7 +10,6 @@
 #include "cli/run/directory.h"
 #include "cli/run/environment.h"
 #include "cli/run/fetch.h"
-#include "cli/run/interpreter.h"
 #include "cli/run/options.h"
 #include "cli/run/publish.h"
 #include "cli/run/stored_snapshot.h"
@@ -26,7 +26,7 @@
 namespace cachewarm::cli {
 namespace {
 
-constexpr Duration kMaxWait{600'000};
+constexpr int64_t kMaxWaitSeconds = 600;
 // File with the digest of a bundle that "load" could not unpack; "save" replaces that bundle.
 constexpr char kDamaged[] = ".cachewarm/damaged";
 constexpr int64_t kDamagedBytesMax = 256;
@@ -84,13 +84,8 @@ absl::StatusOr<std::string> RealPath(const std::string& path) {
 // Opens the directories of a transfer. `adopt`: files in a directory without a marker count as
 // compiled on this machine (DirectoryOptions).
 absl::StatusOr<Transfer> Open(const Arguments& arguments, const Console& console, bool adopt) {
-  const std::string python = arguments.Value("python", "python3");
-  CW_ASSIGN_OR_RETURN(
-      BundleSource source,
-      OpenSource(arguments, console,
-                 FindEngines({.words = {python},
-                              .environment = console.environment,
-                              .directory = std::filesystem::current_path().string()})));
+  CW_ASSIGN_OR_RETURN(BundleSource source,
+                      OpenSource(arguments, console, EnginesOf(arguments, console)));
   CW_ASSIGN_OR_RETURN(TransferLimits limits, ReadTransferLimits(arguments, console.environment));
   std::string path = TorchDirectory(arguments, console);
   const bool is_torch = !path.empty();
@@ -253,7 +248,7 @@ using Work = Result (*)(const Transfer&, const Clock&, const std::stop_token&);
 
 absl::StatusOr<int> RunTransfer(const Arguments& arguments, Console& console, Work work,
                                 bool adopt) {
-  CW_ASSIGN_OR_RETURN(const Duration limit, MaxWait(arguments, kMaxWait));
+  const Duration limit = std::chrono::seconds(arguments.Number("max-wait", kMaxWaitSeconds));
   auto opened = Open(arguments, console, adopt);
   if (!opened.ok()) {
     Report(Failure(opened.status()), "", arguments, console);
@@ -287,26 +282,23 @@ absl::StatusOr<int> Save(const Arguments& arguments, Console& console) {
 constexpr std::string_view kResults =
     "Prints one of SUCCESS, SKIPPED, DOES_NOT_EXIST and ERROR with a reason; the exit codes are "
     "0,\n"
-    "5, 4 and 1 (3 if the bundle is damaged or not signed by --key).\n\n"
+    "5, 4 and 1 (2 for a wrong command line, 3 if the bundle is damaged or not signed by "
+    "--key).\n\n"
     "Without --dir the directory is TORCHINDUCTOR_CACHE_DIR if that is set. The environment\n"
     "variables of b10-transfer are honoured; see docs/migration/b10-transfer.md.\n\n";
 
+constexpr std::array<Option, 3> kTransferOptions = {{
+    kPythonOption,
+    {.name = "max-wait",
+     .value = "SECONDS",
+     .help = "end with ERROR after this many seconds (default: 600)",
+     .range = kWaitSeconds},
+    {.name = "json", .help = "print the result as a JSON object"},
+}};
+
 Verb TransferVerb(Verb verb) {
-  verb.operands = "";
-  verb.options = SourceOptionList();
-  verb.options.push_back(
-      {.name = "python",
-       .value = "FILE",
-       .help = "Python whose torch, triton, vllm, ... versions are part of the cache key "
-               "(default: python3)"});
-  verb.options.push_back({.name = "max-wait",
-                          .value = "SECONDS",
-                          .help = "end with ERROR after this many seconds (default: 600)"});
-  verb.options.push_back({.name = "json", .help = "print the result as a JSON object"});
-  const std::vector<Option> limits = TransferLimitOptionList();
-  verb.options.insert(verb.options.end(), limits.begin(), limits.end());
-  verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());
-  verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
+  verb.groups = {SourceOptionList(), kTransferOptions, TransferLimitOptionList(),
+                 MachineOptionList(), StoreOptionList()};
   return verb;
 }
 

@@ -59,9 +59,8 @@ absl::StatusOr<bundle::Bundle> ReadBase(const std::string& text, const OpenedRef
   CW_ASSIGN_OR_RETURN(const OpenedReference base, OpenReference(text, arguments, console));
   if (base.reference.store_url != target.reference.store_url ||
       base.reference.repository != target.reference.repository) {
-    return absl::InvalidArgumentError(
-        fmt::format("--base: {} must be in the repository of the new bundle, {}", text,
-                    target.reference.ToString()));
+    return UsageError(fmt::format("--base: {} must be in the repository of the new bundle, {}",
+                                  text, target.reference.ToString()));
   }
   CW_ASSIGN_OR_RETURN(const Digest digest, base.Resolve(console.stop));
   return bundle::ReadBundle(base.place(), digest, console.stop);
@@ -72,7 +71,7 @@ absl::StatusOr<int> Pack(const Arguments& arguments, Console& console) {
   CW_ASSIGN_OR_RETURN(const OpenedReference target,
                       OpenReference(arguments.positionals()[1], arguments, console));
   if (!target.reference.digest.empty()) {
-    return absl::InvalidArgumentError(
+    return UsageError(
         "BUNDLE: use a :tag or none; the digest of a new bundle follows from its contents");
   }
   CW_ASSIGN_OR_RETURN(Collection collection, CollectTree(tree, caches::CacheTable::AllPresets()));
@@ -102,7 +101,7 @@ absl::StatusOr<int> Pack(const Arguments& arguments, Console& console) {
 }  // namespace
 
 Verb PackVerb() {
-  Verb verb{
+  return {
       .name = "pack",
       .operands = "DIRECTORY BUNDLE",
       .summary = "Pack a cache directory into a bundle",
@@ -121,10 +120,8 @@ Verb PackVerb() {
                    .value = "BUNDLE",
                    .help = "older bundle in the same repository; pack only changes since then"},
                   {.name = "json", .help = "print the result as a JSON object"}},
+      .groups = {MachineOptionList(), StoreOptionList()},
       .run = Pack};
-  verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());
-  verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
-  return verb;
 }
 
 }  // namespace cachewarm::cli

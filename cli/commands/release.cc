@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <map>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "cli/cluster/connection.h"
 #include "cli/cluster/held_pods.h"
 #include "cli/cluster/policy.h"
@@ -16,7 +16,9 @@
 namespace cachewarm::cli {
 namespace {
 
-constexpr int kMaxHoldSeconds = 60;  // default of spec.gate.maxHoldSeconds
+constexpr int64_t kMaxHoldSeconds = 60;  // default of spec.gate.maxHoldSeconds
+constexpr int64_t kMaxHoldSecondsMax =
+    std::chrono::duration_cast<std::chrono::seconds>(gate::kMaxHold).count();
 
 // Prints a table row for each outcome and a summary, or one JSON object.
 class Table {
@@ -80,18 +82,6 @@ class Table {
   codec::Json rows_ = codec::Json::array();
 };
 
-absl::StatusOr<Duration> MaxHold(const Arguments& arguments) {
-  const std::string text = arguments.Value("max-hold", fmt::format("{}", kMaxHoldSeconds));
-  constexpr int64_t kMost =
-      std::chrono::duration_cast<std::chrono::seconds>(gate::kMaxHold).count();
-  int64_t seconds = 0;
-  if (!absl::SimpleAtoi(text, &seconds) || seconds < 0 || seconds > kMost) {
-    return absl::InvalidArgumentError(
-        fmt::format("--max-hold: expected whole seconds, 0 to {}, not \"{}\"", kMost, text));
-  }
-  return std::chrono::seconds(seconds);
-}
-
 absl::StatusOr<ReleaseRequest> RequestOf(const Arguments& arguments) {
   ReleaseRequest request{.ns = {},
                          .names = arguments.positionals(),
@@ -99,21 +89,19 @@ absl::StatusOr<ReleaseRequest> RequestOf(const Arguments& arguments) {
                          .dry_run = arguments.Has("dry-run"),
                          .reason = api::reason::kReleasedManually};
   if (request.names.empty() != arguments.Has("all")) {
-    return absl::InvalidArgumentError("expected names of pods or --all, not both");
+    return UsageError("expected names of pods or --all, not both");
   }
   if (!request.names.empty() && arguments.Has("all-namespaces")) {
-    return absl::InvalidArgumentError(
-        "--all-namespaces: not allowed with names of pods; use --namespace");
+    return UsageError("--all-namespaces: not allowed with names of pods; use --namespace");
   }
-  CW_ASSIGN_OR_RETURN(const Duration max_hold, MaxHold(arguments));
   if (arguments.Has("past-deadline")) {
-    request.past_deadline = max_hold;
+    request.past_deadline = std::chrono::seconds(arguments.Number("max-hold", kMaxHoldSeconds));
     request.reason = api::reason::kReleasedAtDeadline;
   }
   if (arguments.Has("remove-policy")) {
     if (!arguments.Has("all") || !arguments.Has("all-namespaces") || request.dry_run ||
         request.past_deadline.has_value()) {
-      return absl::InvalidArgumentError(
+      return UsageError(
           "--remove-policy: requires --all --all-namespaces, and excludes --dry-run and "
           "--past-deadline");
     }
@@ -139,22 +127,20 @@ absl::StatusOr<int> Release(const Arguments& arguments, Console& console) {
   return table.Count(ReleaseResult::kFailed) > 0 ? kFailed : kOk;
 }
 
-std::vector<Option> Options() {
-  std::vector<Option> options = {
-      {.name = "all", .help = "release all held pods of the namespace, or of the cluster with -A"},
-      {.name = "past-deadline", .help = "release only overdue pods"},
-      {.name = "max-hold",
-       .value = "SECONDS",
-       .help = "seconds after creation at which a pod without a held-until annotation is overdue "
-               "(default 60)"},
-      {.name = "dry-run", .help = "list the pods that would be released; change nothing"},
-      {.name = "remove-policy",
-       .help = "also delete the admission policy, so that new pods are no longer held (use before "
-               "uninstalling)"},
-      {.name = "json", .help = "print the result as a JSON object"}};
-  options.insert(options.end(), ClusterOptionList().begin(), ClusterOptionList().end());
-  return options;
-}
+constexpr std::array<Option, 6> kReleaseOptions = {{
+    {.name = "all", .help = "release all held pods of the namespace, or of the cluster with -A"},
+    {.name = "past-deadline", .help = "release only overdue pods"},
+    {.name = "max-hold",
+     .value = "SECONDS",
+     .help = "seconds after creation at which a pod without a held-until annotation is overdue "
+             "(default 60)",
+     .range = Range{0, kMaxHoldSecondsMax}},
+    {.name = "dry-run", .help = "list the pods that would be released; change nothing"},
+    {.name = "remove-policy",
+     .help = "also delete the admission policy, so that new pods are no longer held (use before "
+             "uninstalling)"},
+    {.name = "json", .help = "print the result as a JSON object"},
+}};
 
 }  // namespace
 
@@ -178,7 +164,8 @@ Verb ReleaseVerb() {
           "  cachewarm release --all -A --past-deadline\n\n"
           "Before uninstalling with kubectl delete -f install.yaml:\n\n"
           "  cachewarm release --all -A --remove-policy\n",
-      .options = Options(),
+      .options = {},
+      .groups = {kReleaseOptions, ClusterOptionList()},
       .run = Release};
 }
 

@@ -296,7 +296,7 @@ absl::StatusOr<int> Run(const Arguments& arguments, Console& console) {
 }  // namespace
 
 Verb RunVerb() {
-  Verb verb{
+  return {
       .name = "run",
       .operands = "",
       .summary = "Run a command and keep its compile caches between starts",
@@ -320,15 +320,10 @@ Verb RunVerb() {
           "killed are removed if no other \"cachewarm run\" uses --dir.\n\n"
           "  cachewarm run --store /srv/bundles --name llama \\\n"
           "      --ready-url http://127.0.0.1:8000/health -- vllm serve llama\n",
-      .options = SourceOptionList(),
+      .options = {},
+      .groups = {SourceOptionList(), LifeCycleOptionList(), MachineOptionList(), StoreOptionList()},
       .run = Run,
       .takes_rest = true};
-  verb.options.push_back(CacheOption());
-  const std::vector<Option> cycle = LifeCycleOptionList();
-  verb.options.insert(verb.options.end(), cycle.begin(), cycle.end());
-  verb.options.insert(verb.options.end(), MachineOptionList().begin(), MachineOptionList().end());
-  verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
-  return verb;
 }
 
 }  // namespace cachewarm::cli

@@ -12,8 +12,7 @@ namespace {
 absl::StatusOr<int> Sign(const Arguments& arguments, Console& console) {
   const std::string file = arguments.Value("key");
   if (file.empty()) {
-    return absl::InvalidArgumentError(
-        "--key FILE: required; the private key that signs the bundle");
+    return UsageError("--key FILE: required; the private key that signs the bundle");
   }
   CW_ASSIGN_OR_RETURN(const bundle::PrivateKey key, bundle::ReadPrivateKey(file));
   CW_ASSIGN_OR_RETURN(const OpenedReference target,
@@ -33,7 +32,7 @@ absl::StatusOr<int> Sign(const Arguments& arguments, Console& console) {
 }  // namespace
 
 Verb SignVerb() {
-  Verb verb{
+  return {
       .name = "sign",
       .operands = "BUNDLE",
       .summary = "Sign a bundle in the format of cosign",
@@ -53,9 +52,8 @@ Verb SignVerb() {
                    .value = "FILE",
                    .help = "PEM file of the private key (required)"},
                   {.name = "json", .help = "print the result as a JSON object"}},
+      .groups = {StoreOptionList()},
       .run = Sign};
-  verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
-  return verb;
 }
 
 }  // namespace cachewarm::cli

@@ -15,7 +15,6 @@ namespace cachewarm::cli {
 namespace {
 
 absl::StatusOr<int> Unpack(const Arguments& arguments, Console& console) {
-  CW_ASSIGN_OR_RETURN(const bundle::Limits limits, LimitsOf(arguments));
   CW_ASSIGN_OR_RETURN(const OpenedReference source,
                       OpenReference(arguments.positionals()[0], arguments, console));
   CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
@@ -24,9 +23,10 @@ absl::StatusOr<int> Unpack(const Arguments& arguments, Console& console) {
                       bundle::ReadBundle(source.place(), digest, console.stop));
   {
     Progress progress(console, "fetching", arguments.Has("quiet"));
-    CW_RETURN_IF_ERROR(MakeTree(source.place(), found,
-                                {.directory = arguments.positionals()[1], .limits = limits},
-                                progress, console.stop));
+    CW_RETURN_IF_ERROR(
+        MakeTree(source.place(), found,
+                 {.directory = arguments.positionals()[1], .limits = LimitsOf(arguments)}, progress,
+                 console.stop));
   }
   if (arguments.Has("json")) {
     PrintJson(console, {{"digest", digest.ToString()},
@@ -43,7 +43,7 @@ absl::StatusOr<int> Unpack(const Arguments& arguments, Console& console) {
 }  // namespace
 
 Verb UnpackVerb() {
-  Verb verb{
+  return {
       .name = "unpack",
       .operands = "BUNDLE DIRECTORY",
       .summary = "Unpack a bundle into a cache directory",
@@ -51,13 +51,11 @@ Verb UnpackVerb() {
           "Verifies every byte. DIRECTORY must not exist or must be empty. It is created in one\n"
           "step when the bundle is complete; after an error it is unchanged.\n\n"
           "  cachewarm unpack layout:///srv/bundles/llama:k-1f... /var/cache/cachewarm\n",
-      .options = {PublicKeyOption(),
+      .options = {kPublicKeyOption,
                   {.name = "json", .help = "print the result as a JSON object"},
                   {.name = "quiet", .help = "do not print progress"}},
+      .groups = {LimitOptionList(), StoreOptionList()},
       .run = Unpack};
-  verb.options.insert(verb.options.end(), LimitOptionList().begin(), LimitOptionList().end());
-  verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
-  return verb;
 }
 
 }  // namespace cachewarm::cli

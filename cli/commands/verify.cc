@@ -12,7 +12,6 @@ namespace cachewarm::cli {
 namespace {
 
 absl::StatusOr<int> Verify(const Arguments& arguments, Console& console) {
-  CW_ASSIGN_OR_RETURN(const bundle::Limits limits, LimitsOf(arguments));
   CW_ASSIGN_OR_RETURN(const OpenedReference source,
                       OpenReference(arguments.positionals()[0], arguments, console));
   CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
@@ -24,7 +23,7 @@ absl::StatusOr<int> Verify(const Arguments& arguments, Console& console) {
     CW_RETURN_IF_ERROR(bundle::Verify(
         source.place(), found,
         {.on_progress = [&](int64_t done, int64_t total) { progress.Show(done, total); },
-         .limits = limits},
+         .limits = LimitsOf(arguments)},
         console.stop));
   }
   if (arguments.Has("json")) {
@@ -45,7 +44,7 @@ absl::StatusOr<int> Verify(const Arguments& arguments, Console& console) {
 }  // namespace
 
 Verb VerifyVerb() {
-  Verb verb{
+  return {
       .name = "verify",
       .operands = "BUNDLE",
       .summary = "Read a bundle and verify every byte",
@@ -55,13 +54,11 @@ Verb VerifyVerb() {
           "bundle is damaged or not signed by a key in the file of --key.\n\n"
           "  cachewarm verify oci://registry.example.com/warm/team/llama@sha256:... --key "
           "key.pub\n",
-      .options = {PublicKeyOption(),
+      .options = {kPublicKeyOption,
                   {.name = "json", .help = "print the result as a JSON object"},
                   {.name = "quiet", .help = "do not print progress"}},
+      .groups = {LimitOptionList(), StoreOptionList()},
       .run = Verify};
-  verb.options.insert(verb.options.end(), LimitOptionList().begin(), LimitOptionList().end());
-  verb.options.insert(verb.options.end(), StoreOptionList().begin(), StoreOptionList().end());
-  return verb;
 }
 
 }  // namespace cachewarm::cli

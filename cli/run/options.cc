@@ -2,34 +2,22 @@
 #include "cli/run/options.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <utility>
 
+#include "cli/run/interpreter.h"
 #include "cli/signature.h"
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/fingerprint/key.h"
 #include "lib/http/text/url.h"
-#include "lib/settings/values.h"
 
 namespace cachewarm::cli {
 namespace {
 
-constexpr int64_t kSecondsMax = 86'400;
-constexpr Duration kQuietAlone{60'000};
-constexpr Duration kQuietAfterReady{10'000};
-
-// Returns the seconds given for the option; `otherwise` if it was not given.
-absl::StatusOr<Duration> Seconds(const Arguments& arguments, std::string_view name,
-                                 Duration otherwise) {
-  const std::string text = arguments.Value(name);
-  if (text.empty()) {
-    return otherwise;
-  }
-  const auto seconds = settings::WholeNumber(text, 0, kSecondsMax);
-  CW_RETURN_IF_ERROR(Annotate(seconds.status(), fmt::format("--{}", name)));
-  return Duration(*seconds * 1000);
-}
+constexpr int64_t kQuietSecondsAlone = 60;
+constexpr int64_t kQuietSecondsAfterReady = 10;
 
 std::string AbsolutePath(const std::string& path) {
   std::string normal = std::filesystem::absolute(path).lexically_normal().string();
@@ -41,63 +29,56 @@ std::string AbsolutePath(const std::string& path) {
 
 }  // namespace
 
-std::vector<Option> LifeCycleOptionList() {
-  return {{.name = "max-wait",
-           .value = "SECONDS",
-           .help = "maximum time that the store may delay the command, at its start and again "
-                   "after its end (default: 60)"},
-          {.name = "ready-url",
-           .value = "URL",
-           .help = "the command is ready once this URL answers with a status of 2xx"},
-          {.name = "ready-log",
-           .value = "REGEX",
-           .help = "the command is ready once a line of its output matches this POSIX extended "
-                   "regular expression; its output becomes a pipe"},
-          {.name = "ready-after-quiet",
-           .value = "SECONDS",
-           .help = "publish once the caches have not changed for this time and, with --ready-url "
-                   "or --ready-log, the command is ready (default: 10 with one of these options, "
-                   "else 60; 0: only after the end of the command)"}};
+std::span<const Option> LifeCycleOptionList() {
+  static constexpr std::array<Option, 5> kOptions = {{
+      {.name = "cache",
+       .value = "KIND",
+       .help = "name of a cache to set up and publish, from the list of \"cachewarm caches\" "
+               "(default: all that are not opt-in)",
+       .repeats = true,
+       .check = [](const std::string& name) { return caches::CheckPresetName(name); }},
+      {.name = "max-wait",
+       .value = "SECONDS",
+       .help = "maximum time that the store may delay the command, at its start and again after "
+               "its end (default: 60)",
+       .range = kWaitSeconds},
+      {.name = "ready-url",
+       .value = "URL",
+       .help = "the command is ready once this URL answers with a status of 2xx",
+       .check = [](const std::string& url) { return http::Url::Parse(url).status(); }},
+      {.name = "ready-log",
+       .value = "REGEX",
+       .help = "the command is ready once a line of its output matches this POSIX extended regular "
+               "expression; its output becomes a pipe",
+       .check = [](const std::string& pattern) { return Pattern::Parse(pattern).status(); }},
+      {.name = "ready-after-quiet",
+       .value = "SECONDS",
+       .help = "publish once the caches have not changed for this time and, with --ready-url or "
+               "--ready-log, the command is ready (default: 10 with one of these options, else 60; "
+               "0: only after the end of the command)",
+       .range = kWaitSeconds},
+  }};
+  return kOptions;
 }
 
 absl::StatusOr<LifeCycle> ParseLifeCycle(const Arguments& arguments) {
-  LifeCycle cycle;
-  CW_ASSIGN_OR_RETURN(cycle.max_wait, MaxWait(arguments, cycle.max_wait));
-  cycle.ready_url = arguments.Value("ready-url");
-  if (!cycle.ready_url.empty()) {
-    CW_RETURN_IF_ERROR(Annotate(http::Url::Parse(cycle.ready_url).status(), "--ready-url"));
-    cycle.rules.by_url = true;
-  }
+  LifeCycle cycle{.max_wait = std::chrono::seconds(arguments.Number("max-wait", 60)),
+                  .ready_url = arguments.Value("ready-url")};
+  cycle.rules.by_url = !cycle.ready_url.empty();
   if (const std::string pattern = arguments.Value("ready-log"); !pattern.empty()) {
-    auto parsed = Pattern::Parse(pattern);
-    CW_RETURN_IF_ERROR(Annotate(parsed.status(), "--ready-log"));
-    cycle.ready_log = *std::move(parsed);
+    CW_ASSIGN_OR_RETURN(cycle.ready_log, Pattern::Parse(pattern));
     cycle.rules.by_log = true;
   }
   const bool has_signal = cycle.rules.by_url || cycle.rules.by_log;
-  CW_ASSIGN_OR_RETURN(cycle.rules.quiet, Seconds(arguments, "ready-after-quiet",
-                                                 has_signal ? kQuietAfterReady : kQuietAlone));
+  cycle.rules.quiet = std::chrono::seconds(arguments.Number(
+      "ready-after-quiet", has_signal ? kQuietSecondsAfterReady : kQuietSecondsAlone));
   cycle.publishes_while_running = cycle.rules.quiet > Duration(0);
   return cycle;
-}
-
-absl::StatusOr<Duration> MaxWait(const Arguments& arguments, Duration otherwise) {
-  return Seconds(arguments, "max-wait", otherwise);
-}
-
-Option CacheOption() {
-  return {.name = "cache",
-          .value = "KIND",
-          .help =
-              "name of a cache to set up and publish, from the list of \"cachewarm caches\" "
-              "(default: all that are not opt-in)",
-          .repeats = true};
 }
 
 absl::StatusOr<caches::CacheTable> ParseCaches(const Arguments& arguments) {
   std::vector<api::CacheChoice> choices;
   for (const std::string& name : arguments.Values("cache")) {
-    CW_RETURN_IF_ERROR(Annotate(caches::CheckPresetName(name), "--cache"));
     if (std::none_of(choices.begin(), choices.end(),
                      [&name](const api::CacheChoice& choice) { return choice.name == name; })) {
       choices.push_back({.name = name});
@@ -106,8 +87,8 @@ absl::StatusOr<caches::CacheTable> ParseCaches(const Arguments& arguments) {
   return caches::CacheTable::Make(choices);
 }
 
-std::vector<Option> SourceOptionList() {
-  return {
+std::span<const Option> SourceOptionList() {
+  static constexpr std::array<Option, 5> kOptions = {{
       {.name = "store",
        .value = "DIR|URL",
        .help = "store of the bundles: a directory, oci://host/path or layout:///dir (default: "
@@ -117,10 +98,18 @@ std::vector<Option> SourceOptionList() {
        .value = "DIR",
        .help = "cache directory (default: ~/.cache/cachewarm/NAME/KEY, where KEY is the first 8 "
                "digits of the key)"},
-      PublicKeyOption(),
+      kPublicKeyOption,
       {.name = "sign-key",
        .value = "FILE",
-       .help = "PEM file of the private key that signs published bundles"}};
+       .help = "PEM file of the private key that signs published bundles"},
+  }};
+  return kOptions;
+}
+
+EngineVersions EnginesOf(const Arguments& arguments, const Console& console) {
+  return FindEngines({.words = {arguments.Value("python", "python3")},
+                      .environment = console.environment,
+                      .directory = std::filesystem::current_path().string()});
 }
 
 absl::StatusOr<BundleSource> OpenSource(const Arguments& arguments, const Console& console,
@@ -131,8 +120,7 @@ absl::StatusOr<BundleSource> OpenSource(const Arguments& arguments, const Consol
     store = store.empty() ? other : store;
   }
   if (store.empty()) {
-    return absl::InvalidArgumentError(
-        "--store: required; the directory or URL where bundles are stored");
+    return UsageError("--store: required; the directory or URL where bundles are stored");
   }
   if (store.find("://") == std::string::npos) {
     store = "layout://" + AbsolutePath(store);
@@ -158,7 +146,7 @@ absl::StatusOr<std::string> CacheDirectoryOf(const Arguments& arguments, const M
   const std::string cache = console.Environment("XDG_CACHE_HOME");
   const std::string home = console.Environment("HOME");
   if (cache.empty() && home.empty()) {
-    return absl::InvalidArgumentError("--dir: required, because HOME is not set");
+    return UsageError("--dir: required, because HOME is not set");
   }
   return AbsolutePath(fmt::format("{}/cachewarm/{}/{}", cache.empty() ? home + "/.cache" : cache,
                                   arguments.Value("name", "run"), fingerprint::Key8(machine.key)));

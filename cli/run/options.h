@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,16 @@
 
 namespace cachewarm::cli {
 
-// Options of "run" that say when the command is ready: --ready-url, --ready-log,
-// --ready-after-quiet; and --max-wait.
-std::vector<Option> LifeCycleOptionList();
+// Seconds that --max-wait and --ready-after-quiet accept.
+inline constexpr Range kWaitSeconds{0, 86'400};
+
+// Options of "run" for its caches and for when the command is ready: --cache, --max-wait,
+// --ready-url, --ready-log, --ready-after-quiet.
+std::span<const Option> LifeCycleOptionList();
 
 // Parsed values of these options.
 struct LifeCycle {
-  Duration max_wait{60'000};
+  Duration max_wait{};
   ReadyRules rules;
   std::string ready_url;
   std::optional<Pattern> ready_log;
@@ -30,20 +34,24 @@ struct LifeCycle {
 };
 // Without a --ready option, the caches are published when they have been quiet for 60 s. With
 // --ready-url or --ready-log, they are published when these have reported that the command is
-// ready, and the caches have been quiet for 10 s. INVALID_ARGUMENT names the option.
+// ready, and the caches have been quiet for 10 s.
 absl::StatusOr<LifeCycle> ParseLifeCycle(const Arguments& arguments);
-// Returns the value of --max-wait.
-absl::StatusOr<Duration> MaxWait(const Arguments& arguments, Duration otherwise);
 
-// The option --cache.
-Option CacheOption();
 // Returns the caches that --cache names, by default every preset that is not opt-in.
-// INVALID_ARGUMENT for an unknown name, with the list of the known ones.
 absl::StatusOr<caches::CacheTable> ParseCaches(const Arguments& arguments);
 
 // Options of verbs that work on the bundle of this machine: --store, --name, --dir, --key,
 // --sign-key.
-std::vector<Option> SourceOptionList();
+std::span<const Option> SourceOptionList();
+
+inline constexpr Option kPythonOption{
+    .name = "python",
+    .value = "FILE",
+    .help =
+        "Python whose torch, triton, vllm, ... versions are part of the cache key (default: "
+        "python3)"};
+// Returns the versions of the engines that the Python of --python has.
+EngineVersions EnginesOf(const Arguments& arguments, const Console& console);
 
 // Opens the repository --name of --store for the key of this machine. The defaults of --store are
 // CACHEWARM_STORE and then B10FS_CACHE_DIR, which b10-transfer uses. A store without a scheme is a

@@ -2,6 +2,7 @@
 #include "cli/run/transfer_limits.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -61,15 +62,6 @@ absl::Status ReadTimes(const Variables& environment, TransferLimits& limits) {
   return Number(environment, "CLEANUP_INCOMPLETE_TIMEOUT_SECONDS", kTimeoutSecondsMax).status();
 }
 
-absl::Status ReadFlag(const Arguments& arguments, std::string_view name, int64_t& to) {
-  if (const std::string text = arguments.Value(name); !text.empty()) {
-    const auto number = settings::WholeNumber(text, 0, INT64_MAX);
-    CW_RETURN_IF_ERROR(Annotate(number.status(), fmt::format("--{}", name)));
-    to = *number;
-  }
-  return absl::OkStatus();
-}
-
 std::string WithoutSlash(std::string path) {
   while (path.size() > 1 && path.ends_with('/')) {
     path.pop_back();
@@ -79,19 +71,23 @@ std::string WithoutSlash(std::string path) {
 
 }  // namespace
 
-std::vector<Option> TransferLimitOptionList() {
-  return {{.name = "max-bytes",
-           .value = "BYTES",
-           .help = "reject a bundle with more packed bytes (default: MAX_CACHE_SIZE_MB, else no "
-                   "limit)"},
-          {.name = "min-free-bytes",
-           .value = "BYTES",
-           .help = "bytes that must stay free on the disk that is written (default of load: "
-                   "MIN_LOCAL_SPACE_MB, else 64 MiB; of save: MIN_B10FS_SPACE_MB, else 0)"},
-          {.name = "allow-dir",
-           .value = "DIR",
-           .help = "accept only cache directories that are DIR or below it (default: any)",
-           .repeats = true}};
+std::span<const Option> TransferLimitOptionList() {
+  static constexpr std::array<Option, 3> kOptions = {{
+      {.name = "max-bytes",
+       .value = "BYTES",
+       .help = "reject a bundle with more packed bytes (default: MAX_CACHE_SIZE_MB, else no limit)",
+       .range = Range()},
+      {.name = "min-free-bytes",
+       .value = "BYTES",
+       .help = "bytes that must stay free on the disk that is written (default of load: "
+               "MIN_LOCAL_SPACE_MB, else 64 MiB; of save: MIN_B10FS_SPACE_MB, else 0)",
+       .range = Range()},
+      {.name = "allow-dir",
+       .value = "DIR",
+       .help = "accept only cache directories that are DIR or below it (default: any)",
+       .repeats = true},
+  }};
+  return kOptions;
 }
 
 absl::StatusOr<TransferLimits> ReadTransferLimits(const Arguments& arguments,
@@ -99,9 +95,9 @@ absl::StatusOr<TransferLimits> ReadTransferLimits(const Arguments& arguments,
   TransferLimits limits;
   CW_RETURN_IF_ERROR(ReadSizes(environment, limits));
   CW_RETURN_IF_ERROR(ReadTimes(environment, limits));
-  CW_RETURN_IF_ERROR(ReadFlag(arguments, "max-bytes", limits.packed_bytes_max));
-  CW_RETURN_IF_ERROR(ReadFlag(arguments, "min-free-bytes", limits.local_free_bytes_min));
-  CW_RETURN_IF_ERROR(ReadFlag(arguments, "min-free-bytes", limits.store_free_bytes_min));
+  limits.packed_bytes_max = arguments.Number("max-bytes", limits.packed_bytes_max);
+  limits.local_free_bytes_min = arguments.Number("min-free-bytes", limits.local_free_bytes_min);
+  limits.store_free_bytes_min = arguments.Number("min-free-bytes", limits.store_free_bytes_min);
   limits.allowed = arguments.Values("allow-dir");
   if (limits.allowed.empty() && environment.contains("BASETEN_FS_ENABLED")) {
     limits.allowed = {"/tmp", "/cache", "/bdn/cache"};

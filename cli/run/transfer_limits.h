@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ struct TransferLimits {
 };
 
 // Options --max-bytes, --min-free-bytes, --allow-dir.
-std::vector<Option> TransferLimitOptionList();
+std::span<const Option> TransferLimitOptionList();
 
 // Returns the limits. A flag takes precedence over the environment variables of the same limit:
 //   packed_bytes_max      MAX_CACHE_SIZE_MB, at most MAX_CACHE_SIZE_CAP_MB
@@ -38,7 +39,7 @@ std::vector<Option> TransferLimitOptionList();
 //                         size of the cache
 //   lock_wait             CLEANUP_LOCK_TIMEOUT_SECONDS (no flag)
 // If BASETEN_FS_ENABLED is set and no --allow-dir is given, the allowed directories are those of
-// b10-transfer. INVALID_ARGUMENT names the flag or the variable.
+// b10-transfer. INVALID_ARGUMENT names the variable.
 absl::StatusOr<TransferLimits> ReadTransferLimits(const Arguments& arguments,
                                                   const Variables& environment);
 

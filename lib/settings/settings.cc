@@ -10,60 +10,41 @@
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 #include "lib/codec/yaml.h"
+#include "lib/settings/arguments.h"
 
 namespace cachewarm::settings {
 namespace {
 
 using Values = std::map<std::string, std::string, std::less<>>;
 
-constexpr std::string_view kConfigFlag = "--config";
 constexpr std::string_view kConfigEnvironment = "CACHEWARM_CONFIG";
 constexpr size_t kListMax = 64;
 
-// The parsed command line: the value of each given flag, and whether --help or --version is given.
-struct Arguments {
-  Values values;
-  bool help = false;
-  bool version = false;
-};
-
-// Returns the first row of `rows` whose `member` is `name`, or null.
-template <typename Row>
-const Row* Find(const std::vector<Row>& rows, std::string_view Row::*member,
-                std::string_view name) {
-  const auto found =
-      std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.*member == name; });
-  return found == rows.end() ? nullptr : &*found;
+std::vector<Option> OptionsOf(const Table& table) {
+  std::vector<Option> options = {{.name = "help", .letter = 'h'},
+                                 {.name = "version"},
+                                 {.name = "config", .value = "FILE", .repeats = true}};
+  for (const Setting& row : table.settings) {
+    options.push_back({.name = row.flag.substr(2),
+                       .value = "VALUE",
+                       .repeats = true,  // the last value counts
+                       .is_switch = row.variable.form == Form::kSwitch});
+  }
+  for (const Request& row : table.requests) {
+    options.push_back({.name = row.flag.substr(2)});
+  }
+  return options;
 }
 
-absl::StatusOr<Arguments> SplitArguments(const Table& table,
-                                         const std::vector<std::string>& arguments) {
-  Arguments out;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    const size_t equals = argument.find('=');
-    const std::string flag = argument.substr(0, equals);
-    const Setting* setting = Find(table.settings, &Setting::flag, flag);
-    if (argument == "--help" || argument == "-h") {
-      out.help = true;
-    } else if (argument == "--version") {
-      out.version = true;
-    } else if (const Request* request = Find(table.requests, &Request::flag, argument)) {
-      *request->asked = true;
-    } else if (setting == nullptr && flag != kConfigFlag) {
+absl::StatusOr<Arguments> ParseArguments(const Table& table, const Sources& sources) {
+  CW_ASSIGN_OR_RETURN(Arguments arguments, Arguments::Parse(sources.arguments, OptionsOf(table)));
+  for (const auto* words : {&arguments.positionals(), &arguments.rest()}) {
+    if (!words->empty()) {
       return absl::InvalidArgumentError(
-          fmt::format("unknown argument \"{}\"; --help lists all arguments", argument));
-    } else if (equals != std::string::npos) {
-      out.values[flag] = argument.substr(equals + 1);
-    } else if (setting != nullptr && setting->is_switch) {
-      out.values[flag] = "true";
-    } else if (i + 1 < arguments.size()) {
-      out.values[flag] = arguments[++i];
-    } else {
-      return absl::InvalidArgumentError(fmt::format("{} needs a value", flag));
+          fmt::format("unknown argument \"{}\"; --help lists all arguments", words->front()));
     }
   }
-  return out;
+  return arguments;
 }
 
 // Reads the YAML file into pairs of key and text; the key of a nested value is "outer.inner". Joins
@@ -94,19 +75,33 @@ class FileReader {
                        [&](const Setting& row) { return row.key.starts_with(prefix); });
   }
 
-  absl::Status ReadOne(const std::string& key, const codec::Json& value) {
-    const Setting* setting = key.empty() ? nullptr : Find(table_.settings, &Setting::key, key);
-    if (setting == nullptr) {
-      return absl::InvalidArgumentError(
-          fmt::format("{}: unknown key \"{}\"; --help lists all keys", path_, key));
+  std::vector<std::string> Keys() const {
+    std::vector<std::string> keys;
+    for (const Setting& row : table_.settings) {
+      if (!row.key.empty()) {
+        keys.emplace_back(row.key);
+      }
     }
-    const bool is_list = setting->is_list && value.is_array() && value.size() <= kListMax &&
+    return keys;
+  }
+
+  absl::Status ReadOne(const std::string& key, const codec::Json& value) {
+    const auto setting =
+        std::find_if(table_.settings.begin(), table_.settings.end(),
+                     [&](const Setting& row) { return !key.empty() && row.key == key; });
+    if (setting == table_.settings.end()) {
+      return absl::InvalidArgumentError(
+          fmt::format("{}: unknown key \"{}\"; {}", path_, key,
+                      Suggestion(key, Keys(), "--help lists all keys")));
+    }
+    const bool takes_list = setting->variable.form == Form::kList;
+    const bool is_list = takes_list && value.is_array() && value.size() <= kListMax &&
                          std::all_of(value.begin(), value.end(),
                                      [](const codec::Json& item) { return item.is_string(); });
     if (value.is_structured() && !is_list) {
       return absl::InvalidArgumentError(
           fmt::format("{}: {}: must be one plain value{}", path_, key,
-                      setting->is_list ? " or a list of at most 64 strings" : ""));
+                      takes_list ? " or a list of at most 64 strings" : ""));
     }
     if (is_list) {
       values_[key] = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), ","));
@@ -123,9 +118,8 @@ class FileReader {
 
 absl::StatusOr<Values> ReadConfigFile(const Table& table, const Sources& sources,
                                       const Arguments& arguments) {
-  const auto named = arguments.values.find(kConfigFlag);
-  const std::string path = named != arguments.values.end()
-                               ? named->second
+  const std::string path = arguments.Has("config")
+                               ? arguments.Value("config")
                                : sources.environment(std::string(kConfigEnvironment)).value_or("");
   if (path.empty()) {
     return Values();
@@ -149,59 +143,69 @@ absl::StatusOr<Values> ReadConfigFile(const Table& table, const Sources& sources
 
 absl::Status Set(const Setting& setting, const Sources& sources, const Arguments& arguments,
                  const Values& file) {
-  if (const auto flag = arguments.values.find(setting.flag); flag != arguments.values.end()) {
-    return Annotate(setting.set({flag->second, Origin::kFlag}), setting.flag);
+  const Setter& set = setting.variable.set;
+  if (const std::string_view name = setting.flag.substr(2); arguments.Has(name)) {
+    return Annotate(set({arguments.Value(name), Origin::kFlag}), setting.flag);
   }
-  if (const auto value = sources.environment(std::string(setting.environment))) {
-    return Annotate(setting.set({*value, Origin::kEnvironment}), setting.environment);
+  const std::string environment = setting.Environment();
+  if (const auto value = sources.environment(environment)) {
+    return Annotate(set({*value, Origin::kEnvironment}), environment);
   }
   if (const auto key = file.find(setting.key); key != file.end()) {
-    return Annotate(setting.set({key->second, Origin::kFile}), setting.key);
+    return Annotate(set({key->second, Origin::kFile}), setting.key);
   }
   return absl::OkStatus();
 }
 
-// Wraps `text` into lines of at most 90 columns, each indented by six blanks.
-std::string Indented(std::string_view text) {
-  constexpr size_t kColumns = 84;
-  std::string lines;
-  while (!text.empty()) {
-    size_t end = text.size() <= kColumns ? text.size() : text.rfind(' ', kColumns);
-    end = std::min(end, text.size());
-    lines += fmt::format("      {}\n", text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
+std::string Paragraph(std::string_view text) {
+  constexpr size_t kIndent = 6;
+  return fmt::format("{:{}}{}\n", "", kIndent, Wrapped(text, kIndent));
 }
 
 }  // namespace
+
+std::string Setting::Environment() const {
+  std::string name = "CACHEWARM";
+  for (const char c : flag.substr(1)) {
+    name += c == '-' ? '_' : static_cast<char>(c - 'a' + 'A');
+  }
+  return name;
+}
+
+std::string Setting::Default() const {
+  return fallback.empty() ? variable.initial : std::string(fallback);
+}
 
 std::string HelpText(const Table& table) {
   std::string text =
       fmt::format("{}\n\nA flag overrides its environment variable, which overrides the file.\n\n",
                   table.purpose) +
-      fmt::format("  {}=FILE\n      YAML file with the keys named below (environment {})\n",
-                  kConfigFlag, kConfigEnvironment);
+      fmt::format("  --config=FILE\n{}",
+                  Paragraph(fmt::format("YAML file with the keys named below (environment {})",
+                                        kConfigEnvironment)));
   for (const Setting& row : table.settings) {
     const std::string key = row.key.empty() ? "" : fmt::format(", key {}", row.key);
-    text += fmt::format("  {}\n{}{}", row.flag, Indented(row.help),
-                        Indented(fmt::format("default: {}  (environment {}{})", row.fallback,
-                                             row.environment, key)));
+    text += fmt::format("  {}\n{}{}", row.flag, Paragraph(row.help),
+                        Paragraph(fmt::format("default: {}  (environment {}{})", row.Default(),
+                                              row.Environment(), key)));
   }
   for (const Request& row : table.requests) {
-    text += fmt::format("  {}\n{}", row.flag, Indented(row.help));
+    text += fmt::format("  {}\n{}", row.flag, Paragraph(row.help));
   }
   text += "  --version\n      print the version and exit\n  --help\n      print this and exit\n";
   return text;
 }
 
 absl::StatusOr<std::optional<std::string>> Read(const Table& table, const Sources& sources) {
-  CW_ASSIGN_OR_RETURN(const Arguments arguments, SplitArguments(table, sources.arguments));
-  if (arguments.help) {
+  CW_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments(table, sources));
+  if (arguments.Has("help")) {
     return HelpText(table);
   }
-  if (arguments.version) {
+  if (arguments.Has("version")) {
     return fmt::format("{} {}\n", table.program, sources.version);
+  }
+  for (const Request& request : table.requests) {
+    *request.asked = arguments.Has(request.flag.substr(2));
   }
   CW_ASSIGN_OR_RETURN(const Values file, ReadConfigFile(table, sources, arguments));
   for (const Setting& setting : table.settings) {

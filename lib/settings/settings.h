@@ -34,16 +34,30 @@ struct GivenValue {
 // An error describes the problem; Read() prefixes the name of the setting.
 using Setter = std::function<absl::Status(const GivenValue& given)>;
 
+// How the values of a setting are written.
+enum class Form {
+  kPlain,
+  kSwitch,  // the flag without a value means "true"
+  kList,    // "a,b"; in the file also a YAML list
+};
+
+// The variable that a setting writes (values.h).
+struct Variable {
+  Setter set;
+  std::string initial;  // the value when the table is made; a text for --help
+  Form form = Form::kPlain;
+};
+
 // One setting: where its value comes from, and what it means.
 struct Setting {
-  std::string_view flag;
-  std::string_view environment;
-  std::string_view key;       // key in the file, "outer.inner" if nested; empty: not in the file
-  std::string_view fallback;  // the default as a text, only shown by --help
-  Setter set;
+  std::string_view flag;  // "--root"
+  std::string_view key;   // key in the file, "outer.inner" if nested; empty: not in the file
+  Variable variable;
   std::string_view help;
-  bool is_switch = false;  // a flag without a value means "true"
-  bool is_list = false;    // written "a,b"; in the file also as a YAML list
+  std::string_view fallback{};  // the default in words, if the initial value does not show it
+
+  std::string Environment() const;  // "CACHEWARM_ROOT" for "--root"
+  std::string Default() const;
 };
 
 // A flag without a value that makes the program do something other than its usual work.

@@ -20,8 +20,13 @@ struct NameRule {
   std::string_view expected;
 };
 
-Setter Name(std::string& to, const NameRule& rule) {
-  return [&to, rule](const GivenValue& given) -> absl::Status {
+// Returns the text of a variable for --help.
+std::string Initial(const std::string& text) {
+  return text.empty() ? "none" : text;
+}
+
+Variable Name(std::string& to, const NameRule& rule) {
+  const Setter set = [&to, rule](const GivenValue& given) -> absl::Status {
     const std::string& name = given.value;
     const bool fits = !name.empty() && name.size() <= rule.bytes_max &&
                       std::all_of(name.begin(), name.end(), [&](char c) {
@@ -35,6 +40,7 @@ Setter Name(std::string& to, const NameRule& rule) {
     to = name;
     return absl::OkStatus();
   };
+  return {set, Initial(to)};
 }
 
 }  // namespace
@@ -50,15 +56,16 @@ absl::StatusOr<int64_t> WholeNumber(std::string_view value, int64_t min, int64_t
   return number;
 }
 
-Setter Text(std::string& to) {
-  return [&to](const GivenValue& given) {
+Variable Text(std::string& to) {
+  const Setter set = [&to](const GivenValue& given) {
     to = given.value;
     return absl::OkStatus();
   };
+  return {set, Initial(to)};
 }
 
-Setter Boolean(bool& to) {
-  return [&to](const GivenValue& given) {
+Variable Boolean(bool& to) {
+  const Setter set = [&to](const GivenValue& given) {
     if (given.value != "true" && given.value != "false") {
       return absl::InvalidArgumentError(
           fmt::format("\"{}\" is neither true nor false", given.value));
@@ -66,10 +73,17 @@ Setter Boolean(bool& to) {
     to = given.value == "true";
     return absl::OkStatus();
   };
+  return {set, to ? "true" : "false"};
 }
 
-Setter AbsolutePath(std::string& to) {
-  return [&to](const GivenValue& given) {
+Variable Switch(bool& to) {
+  Variable variable = Boolean(to);
+  variable.form = Form::kSwitch;
+  return variable;
+}
+
+Variable AbsolutePath(std::string& to) {
+  const Setter set = [&to](const GivenValue& given) {
     const std::string& path = given.value;
     if (path.size() < 2 || path.front() != '/' || path.size() > kPathBytesMax ||
         (path + "/").find("/../") != std::string::npos) {
@@ -80,10 +94,11 @@ Setter AbsolutePath(std::string& to) {
     to = path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
     return absl::OkStatus();
   };
+  return {set, Initial(to)};
 }
 
-Setter Listen(std::string& address, uint16_t& port) {
-  return [&address, &port](const GivenValue& given) -> absl::Status {
+Variable Listen(std::string& address, uint16_t& port) {
+  const Setter set = [&address, &port](const GivenValue& given) -> absl::Status {
     const std::string& value = given.value;
     const size_t colon = value.rfind(':');
     if (colon == std::string::npos) {
@@ -99,16 +114,17 @@ Setter Listen(std::string& address, uint16_t& port) {
     port = static_cast<uint16_t>(number);
     return absl::OkStatus();
   };
+  return {set, fmt::format("{}:{}", address, port)};
 }
 
-Setter Label(std::string& to, std::string_view what) {
+Variable Label(std::string& to, std::string_view what) {
   return Name(to, {.what = what,
                    .bytes_max = kLabelBytesMax,
                    .also = "-",
                    .expected = "a-z, 0-9 and -, as in gpu-pool-1"});
 }
 
-Setter Subdomain(std::string& to, std::string_view what) {
+Variable Subdomain(std::string& to, std::string_view what) {
   return Name(to, {.what = what,
                    .bytes_max = kSubdomainBytesMax,
                    .also = "-.",

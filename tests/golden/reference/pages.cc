@@ -63,7 +63,7 @@ std::string Escaped(std::string_view sentence) {
 std::string SettingsTable(const settings::Table& table) {
   std::string out = Head({"key in the ConfigMap", "flag", "environment", "default", "meaning"});
   for (const settings::Setting& each : table.settings) {
-    out += Row({Code(each.key), Code(each.flag), Code(each.environment), std::string(each.fallback),
+    out += Row({Code(each.key), Code(each.flag), Code(each.Environment()), each.Default(),
                 std::string(each.help)});
   }
   return out;

@@ -194,7 +194,7 @@ TEST(Config, RejectsInvalidSettingsByName) {
   };
   const std::vector<Case> cases = {
       {{.arguments = {}}, "--store"},
-      {{.arguments = {"--store"}}, "needs a value"},
+      {{.arguments = {"--store"}}, "--store: requires a value"},
       {{.arguments = {"--store=ftp://x"}}, "--store"},
       {{.arguments = {kStore, "--rot=/x"}}, "--rot"},
       {{.arguments = {kStore, "positional"}}, "positional"},

@@ -18,6 +18,7 @@ using fakes::NamedTest;
 using Tests = std::map<std::string, NamedTest>;
 
 const std::string kProgram = "tests/unit/cli/program_test.cc";
+const std::string kCompletion = "tests/unit/cli/completion_test.cc";
 const std::string kStore = "tests/unit/cli/store_flags_test.cc";
 const std::string kBundle = "tests/unit/cli/bundle_flags_test.cc";
 const std::string kRun = "tests/integration/cli/run_test.cc";
@@ -133,7 +134,9 @@ Tests SharedOptions() {
              {{"BUNDLE", {kBundle, "OperandsAreReadAndWritten"}}}, tests);
   AddForEach({"pack", "unpack"}, {{"DIRECTORY", {kBundle, "OperandsAreReadAndWritten"}}}, tests);
   for (const Verb& verb : AllVerbs()) {
-    tests[std::string(verb.name) + " --help"] = {kProgram, "HelpTeachesEveryVerb"};
+    for (const char* flag : {" --help", " -h"}) {
+      tests[std::string(verb.name) + flag] = {kProgram, "HelpTeachesEveryVerb"};
+    }
   }
   return tests;
 }
@@ -179,6 +182,7 @@ TEST(EveryFlagHasATest, OfEveryVerb) {
       {"pack --base", {kProgram, "PackUsesBaseOfSameRepository"}},
       {"sign --key", {kBundle, "SignatureIsMadeWithTheKeyOfSign"}},
       {"inspect --entries", {kBundle, "EntriesListsFiles"}},
+      {"completion [SHELL]", {kCompletion, "ScriptForZshKnowsVerbsAndOptions"}},
       {"caches --json", {kProgram, "CachesPrintsATableAnObjectOrOneKind"}},
       {"caches [KIND...]", {kProgram, "CachesPrintsATableAnObjectOrOneKind"}},
       {"run --cache", {kBundle, "CacheLimitsTheVariablesAndThePublishedFiles"}},

@@ -47,7 +47,8 @@ const Certificates& Shared() {
 }
 
 bool TakesStoreOptions(const Verb& verb) {
-  return std::any_of(verb.options.begin(), verb.options.end(),
+  const std::vector<Option> options = OptionsOf(verb);
+  return std::any_of(options.begin(), options.end(),
                      [](const Option& option) { return option.name == "auth-file"; });
 }
 

@@ -118,9 +118,12 @@ TEST(OperatorConfig, ErrorsNameSettingAndRemedy) {
     std::string expected;
   };
   const std::vector<Case> cases = {
-      {"unknown flag", {.arguments = {"--foo=1"}}, "unknown argument \"--foo=1\"; --help"},
+      {"unknown flag",
+       {.arguments = {"--foo=1"}},
+       "--foo: unknown option; --help lists all options"},
+      {"near flag", {.arguments = {"--rot=/x"}}, "--rot: unknown option; did you mean --root?"},
       {"stray word", {.arguments = {"start"}}, "unknown argument \"start\""},
-      {"no value", {.arguments = {"--root"}}, "--root needs a value"},
+      {"no value", {.arguments = {"--root"}}, "--root: requires a value: --root VALUE"},
       {"relative root", {.arguments = {"--root=var"}}, "--root: \"var\": expected an absolute"},
       {"climbing root", {.arguments = {"--root=/a/../b"}}, "--root"},
       {"port too large", {.arguments = {"--listen=:70000"}}, "0 to 65535"},

@@ -66,7 +66,7 @@ TEST_F(ExportTest, OutputReplacesAFileAndMayBeShort) {
   EXPECT_EQ(json["kernels"], 2);
   EXPECT_TRUE(json["damaged"].empty());
   const Outcome without = Export({"--dir", temp_ / "cache"});
-  EXPECT_EQ(without.code, kFailed);
+  EXPECT_EQ(without.code, kUsage);
   EXPECT_THAT(without.err, HasSubstr("--output: required"));
   EXPECT_THAT(ExportTo("missing/out.bin", {"--dir", temp_ / "cache"}).err, HasSubstr("missing"));
 }
@@ -132,7 +132,7 @@ TEST_F(ExportTest, UnsignedBundleIsRefusedWithAKey) {
 TEST_F(ExportTest, OneSourceIsAccepted) {
   const Outcome outcome =
       ExportTo("out.bin", {"--dir", temp_ / "cache", "--store", temp_ / "store"});
-  EXPECT_EQ(outcome.code, kFailed);
+  EXPECT_EQ(outcome.code, kUsage);
   EXPECT_THAT(outcome.err, HasSubstr("--bundle, --store, --dir: give only one of them"));
 }
 

@@ -67,8 +67,11 @@ TEST(TransferLimits, MalformedValueIsNamed) {
       EXPECT_THAT(std::string(status.message()), HasSubstr(name));
     }
   }
-  EXPECT_THAT(std::string(Read({}, {"--max-bytes", "x"}).status().message()),
-              HasSubstr("--max-bytes"));
+  for (const std::string flag : {"--max-bytes", "--min-free-bytes"}) {
+    const std::vector<std::string> words = {flag, "x"};
+    EXPECT_THAT(std::string(Arguments::Parse(words, TransferLimitOptionList()).status().message()),
+                HasSubstr(flag + ": \"x\" is not a whole number"));
+  }
 }
 
 TEST(TransferLimits, DirectoryMustBeOneOfTheAllowedOrBelow) {

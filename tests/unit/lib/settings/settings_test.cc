@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/settings/values.h"
 
@@ -24,33 +25,23 @@ struct Example {
   bool print_facts = false;
 
   Table ToTable() {
-    return {.program = "example",
-            .purpose = "example: shows each shape.\n\nUsage: example [flags]",
-            .settings = {{"--root", "EXAMPLE_ROOT", "root", "/root", Text(root), "directory"},
-                         {.flag = "--hosts",
-                          .environment = "EXAMPLE_HOSTS",
-                          .key = "registry.hosts",
-                          .fallback = "none",
-                          .set = Text(hosts),
-                          .help = "hosts",
-                          .is_list = true},
-                         {.flag = "--elect",
-                          .environment = "EXAMPLE_ELECT",
-                          .key = "elect",
-                          .fallback = "false",
-                          .set = Boolean(elect),
-                          .help = "whether there is an election",
-                          .is_switch = true},
-                         {"--origin", "EXAMPLE_ORIGIN", "origin", "",
-                          [this](const GivenValue& given) {
-                            origin = given.origin;
-                            return absl::OkStatus();
-                          },
-                          "keeps where it came from"},
-                         {"--secret", "EXAMPLE_SECRET", "", "none", Text(root),
-                          "is not settable in the file"}},
-            .requests = {{"--print-facts", "print facts and exit", &print_facts}},
-            .foreign_keys = {"others", "registry.others"}};
+    return {
+        .program = "example",
+        .purpose = "example: shows each shape.\n\nUsage: example [flags]",
+        .settings = {{"--root", "root", Text(root), "directory", "/root"},
+                     {"--hosts", "registry.hosts", {Text(hosts).set, "none", Form::kList}, "hosts"},
+                     {"--elect", "elect", Switch(elect), "whether there is an election"},
+                     {"--origin",
+                      "origin",
+                      {[this](const GivenValue& given) {
+                         origin = given.origin;
+                         return absl::OkStatus();
+                       },
+                       "none"},
+                      "keeps where it came from"},
+                     {"--secret-file", "", Text(root), "is not settable in the file"}},
+        .requests = {{"--print-facts", "print facts and exit", &print_facts}},
+        .foreign_keys = {"others", "registry.others"}};
   }
 };
 
@@ -90,7 +81,7 @@ TEST(Settings, NoSourcesSetNothing) {
 
 TEST(Settings, FlagBeatsEnvironmentBeatsFile) {
   Input input{.arguments = {"--config=/c", "--root", "flag", "--origin=x"},
-              .environment = {{"EXAMPLE_ROOT", "variable"}, {"EXAMPLE_ORIGIN", "x"}},
+              .environment = {{"CACHEWARM_ROOT", "variable"}, {"CACHEWARM_ORIGIN", "x"}},
               .files = {{"/c", "root: file\norigin: x\n"}}};
   Example example;
   ASSERT_TRUE(ReadInto(example, input).ok());
@@ -152,6 +143,26 @@ TEST(Settings, SwitchNeedsNoValue) {
   EXPECT_FALSE(example.elect);
 }
 
+TEST(Settings, LastOfSeveralEqualFlagsCounts) {
+  Example example;
+  ASSERT_TRUE(ReadInto(example, {.arguments = {"--root=a", "--root", "b"}}).ok());
+  EXPECT_EQ(example.root, "b");
+}
+
+TEST(Settings, VariableHasTheNameOfTheFlag) {
+  Example example;
+  EXPECT_EQ(example.ToTable().settings.back().Environment(), "CACHEWARM_SECRET_FILE");
+}
+
+TEST(Settings, DefaultIsTheInitialValueUnlessSaidInWords) {
+  Example example;
+  example.elect = true;
+  const Table table = example.ToTable();
+  EXPECT_EQ(table.settings[0].Default(), "/root");
+  EXPECT_EQ(table.settings[1].Default(), "none");
+  EXPECT_EQ(table.settings[2].Default(), "true");
+}
+
 TEST(Settings, RecordsRequest) {
   Example example;
   const auto print = ReadInto(example, {.arguments = {"--print-facts", "--root=x"}});
@@ -177,16 +188,19 @@ TEST(Settings, ErrorsNameTheSettingAndTheRemedy) {
   }() + "]";
   const std::string long_list = "registry: {hosts: " + list + "}";
   const std::vector<Case> cases = {
-      {{.arguments = {"--rot=x"}}, "unknown argument \"--rot=x\"; --help lists"},
+      {{.arguments = {"--rot=x"}}, "--rot: unknown option; did you mean --root?"},
+      {{.arguments = {"--unlike=x"}}, "--unlike: unknown option; --help lists all options"},
+      {{.arguments = {"--", "word"}}, "unknown argument \"word\"; --help lists"},
       {{.arguments = {"word"}}, "unknown argument \"word\"; --help lists"},
-      {{.arguments = {"--print-facts=1"}}, "unknown argument \"--print-facts=1\""},
-      {{.arguments = {"--root"}}, "--root needs a value"},
-      {{.arguments = {"--config"}}, "--config needs a value"},
+      {{.arguments = {"--print-facts=1"}}, "--print-facts: takes no value"},
+      {{.arguments = {"--root"}}, "--root: requires a value: --root VALUE"},
+      {{.arguments = {"--config"}}, "--config: requires a value: --config FILE"},
       {{.arguments = {"--elect=yes"}}, "--elect: \"yes\" is neither"},
-      {{.environment = {{"EXAMPLE_ELECT", ""}}}, "EXAMPLE_ELECT: \"\" is neither"},
+      {{.environment = {{"CACHEWARM_ELECT", ""}}}, "CACHEWARM_ELECT: \"\" is neither"},
       {file("elect: 1"), "elect: \"1\" is neither"},
       {{.arguments = {"--config=/none"}}, "/none: no such file"},
-      {file("rot: x"), "/c: unknown key \"rot\"; --help lists"},
+      {file("rot: x"), "/c: unknown key \"rot\"; did you mean root?"},
+      {file("unlike: x"), "/c: unknown key \"unlike\"; --help lists all keys"},
       {file("\"\": x"), "/c: unknown key \"\""},
       {file("registry: {host: x}"), "/c: unknown key \"registry.host\""},
       {file("registry: x"), "/c: unknown key \"registry\""},
@@ -226,9 +240,9 @@ TEST(Settings, HelpListsFlagVariableAndKey) {
   EXPECT_TRUE(help.starts_with(table.purpose));
   for (const Setting& setting : table.settings) {
     EXPECT_THAT(help, HasSubstr(setting.flag));
-    EXPECT_THAT(help, HasSubstr(setting.environment));
+    EXPECT_THAT(help, HasSubstr(setting.Environment()));
     EXPECT_THAT(help, HasSubstr(setting.key));
-    EXPECT_THAT(help, HasSubstr(setting.fallback));
+    EXPECT_THAT(help, HasSubstr(fmt::format("default: {}  (", setting.Default())));
   }
   EXPECT_THAT(help, HasSubstr("--print-facts\n      print facts and exit\n"));
   EXPECT_THAT(help, HasSubstr("--config=FILE"));
