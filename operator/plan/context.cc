@@ -88,12 +88,11 @@ bool IsActive(const NodeState& node, const Digest& digest) {
   return bundle != nullptr && bundle->state == api::BundleState::kActive;
 }
 
-bool Fits(const Context& context, const Reserved& reserved, size_t index, const PodShape& shape,
-          Taints taints) {
+bool Fits(const Context& context, const Reserved& reserved, size_t index, const PodShape& shape) {
   const NodeState& node = context.nodes[index];
   const api::Node& object = *node.view->node;
   if (!node.ready || object.os != "linux" || !Selects(shape, object) ||
-      !Tolerates(shape, object, taints)) {
+      !Tolerates(shape, object, Taints::kAll)) {
     return false;
   }
   const auto taken = reserved.find(index);

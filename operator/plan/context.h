@@ -191,9 +191,8 @@ bool NeedsProof(const api::WarmupSpec& spec);
 bool IsActive(const NodeState& node, const Digest& digest);
 const api::NodeBundle* ReportedBundle(const NodeState& node, const Digest& digest);
 // True if a pod of this shape could be bound to the node now: the node is Ready, the pod selects it
-// and tolerates its taints (those that `taints` selects), and it has enough unreserved capacity.
-bool Fits(const Context& context, const Reserved& reserved, size_t node, const PodShape& shape,
-          Taints taints = Taints::kAll);
+// and tolerates its taints, and it has enough unreserved capacity.
+bool Fits(const Context& context, const Reserved& reserved, size_t node, const PodShape& shape);
 void Reserve(Reserved& reserved, size_t node, const PodShape& shape);
 
 // Returns the host directory that pods of this warmup mount if their container runs as the user of

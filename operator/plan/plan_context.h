@@ -70,9 +70,8 @@ inline bool IsWarm(const PlanContext& context, const NodeState& node, const PodF
   return IsWarm(context, context.builds.bundles, node, factors);
 }
 
-inline bool Fits(const PlanContext& context, size_t node, const PodShape& shape,
-                 Taints taints = Taints::kAll) {
-  return Fits(context, context.builds.reserved, node, shape, taints);
+inline bool Fits(const PlanContext& context, size_t node, const PodShape& shape) {
+  return Fits(context, context.builds.reserved, node, shape);
 }
 
 }  // namespace cachewarm::plan

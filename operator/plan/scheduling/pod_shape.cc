@@ -108,15 +108,7 @@ bool Tolerated(const api::Toleration& toleration, const api::Taint& taint) {
 }
 
 bool IsCounted(const api::Taint& taint, Taints taints) {
-  switch (taints) {
-    case Taints::kPersistent:
-      return !IsTransient(taint);
-    case Taints::kExceptStartup:
-      return !api::IsStartupTaint(taint.key);
-    case Taints::kAll:
-      break;
-  }
-  return true;
+  return taints == Taints::kAll || !IsTransient(taint);
 }
 
 bool Repels(const api::Taint& taint, const PodShape& shape) {

@@ -45,8 +45,6 @@ bool Selects(const PodShape& shape, const api::Node& node);
 enum class Taints {
   // All but transient taints (node.kubernetes.io/…, startup taints).
   kPersistent,
-  // All but cachewarm's startup taints, which are removed when the node is warm.
-  kExceptStartup,
   // All taints.
   kAll,
 };

@@ -137,17 +137,16 @@ INSTANTIATE_TEST_SUITE_P(
         TaintCase{"prefer", {"any", "", "PreferNoSchedule"}, "", Taints::kAll, true},
         TaintCase{"passing", kNotReady, "", Taints::kAll, false},
         TaintCase{"passing_ignored", kNotReady, "", Taints::kPersistent, true},
-        TaintCase{"passing_of_others", kNotReady, "", Taints::kExceptStartup, false},
+        TaintCase{"startup", kWarming, "", Taints::kAll, false},
         TaintCase{"startup_ignored", kWarming, "", Taints::kPersistent, true},
-        TaintCase{"startup_that_goes_when_it_is_warm", kWarming, "", Taints::kExceptStartup, true},
-        TaintCase{"startup_of_others", kCilium, "", Taints::kExceptStartup, false}),
+        TaintCase{"startup_of_others", kCilium, "", Taints::kAll, false},
+        TaintCase{"startup_of_others_ignored", kCilium, "", Taints::kPersistent, true}),
     [](const auto& each) { return each.param.name; });
 
 TEST(Shape, CordonIsTransient) {
   api::Node node = NodeWith({});
   node.unschedulable = true;
   EXPECT_FALSE(Tolerates({}, node, Taints::kAll));
-  EXPECT_FALSE(Tolerates({}, node, Taints::kExceptStartup));
   EXPECT_TRUE(Tolerates({}, node, Taints::kPersistent));
 }
 
