@@ -74,6 +74,7 @@ int Main(const std::vector<std::string>& words) {
                   .clock = SystemClock(),
                   .stop = stop.get_token(),
                   .environment = environment,
+                  .terminal = ::isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : -1,
                   .signals = forwards ? &relay : nullptr,
                   .inherited = inherited};
   const int code = RunProgram(words, console);
