@@ -13,8 +13,8 @@
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "lib/gpu/probe.h"
-#include "lib/kube/client/config.h"
 #include "lib/kube/client/http_client.h"
+#include "lib/kube/kubeconfig/selection.h"
 #include "lib/probe/driver_state.h"
 #include "lib/probe/isolated_probe.h"
 #include "lib/probe/node_probe.h"
@@ -90,7 +90,8 @@ absl::StatusOr<Clients> Connect(const Config& config, Metrics& metrics) {
           config.kubeconfig,
           {.service_host = process::Environment("KUBERNETES_SERVICE_HOST").value_or(""),
            .service_port = process::Environment("KUBERNETES_SERVICE_PORT").value_or("")}));
-  CW_ASSIGN_OR_RETURN(clients.http, http::MakeClient({.tls = cluster.tls}));
+  CW_ASSIGN_OR_RETURN(clients.http,
+                      http::MakeClient({.tls = cluster.tls, .proxy = {.always = cluster.proxy}}));
   clients.kube = kube::MakeHttpClient(
       *clients.http, SystemClock(), SystemRandom(),
       {.config = std::move(cluster), .on_request = [&metrics](const kube::RequestReport& report) {

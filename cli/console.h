@@ -39,6 +39,7 @@ struct Console {
   const Clock& clock;
   std::stop_token stop;
   std::map<std::string, std::string> environment;
+  int terminal = -1;  // descriptor of standard input if that is a terminal; -1 if not
   // `signals` delivers the signals that "run" forwards to its command; null: a signal only requests
   // `stop`. `inherited` is the signal state with which the command starts.
   SignalRelay* signals = nullptr;

@@ -40,6 +40,8 @@ sigset_t BlockForwardedSignals(sigset_t signals) {
 
 int Main(const std::vector<std::string>& words) {
   const SignalState inherited = SignalState::Read();
+  // Read before PrepareProcess() adds variables that only this process may have.
+  const std::map<std::string, std::string> environment = EnvironmentOf(environ);
   const bool forwards = !words.empty() && words[0] == "run";
   sigset_t signals = process::BlockSignals();
   if (forwards) {
@@ -71,7 +73,8 @@ int Main(const std::vector<std::string>& words) {
                   .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
                   .clock = SystemClock(),
                   .stop = stop.get_token(),
-                  .environment = EnvironmentOf(environ),
+                  .environment = environment,
+                  .terminal = ::isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : -1,
                   .signals = forwards ? &relay : nullptr,
                   .inherited = inherited};
   const int code = RunProgram(words, console);

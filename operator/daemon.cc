@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/http/bounded_client.h"
+#include "lib/kube/kubeconfig/selection.h"
 #include "lib/kube/runtime/controller.h"
 #include "lib/kube/runtime/event_recorder.h"
 #include "lib/kube/runtime/leader_elector.h"
@@ -344,8 +345,9 @@ absl::StatusOr<std::unique_ptr<kube::Client>> ConnectToCluster(
       .service_port = process::Environment("KUBERNETES_SERVICE_PORT").value_or("")};
   CW_ASSIGN_OR_RETURN(kube::ClusterConfig cluster,
                       kube::FindConfig(config.kubeconfig, environment));
-  CW_ASSIGN_OR_RETURN(http,
-                      http::MakeClient({.tls = cluster.tls, .user_agent = "cachewarm-operator"}));
+  CW_ASSIGN_OR_RETURN(http, http::MakeClient({.tls = cluster.tls,
+                                              .user_agent = "cachewarm-operator",
+                                              .proxy = {.always = cluster.proxy}}));
   return kube::MakeHttpClient(
       *http, clock, std::move(random),
       {.config = std::move(cluster), .on_request = [&metrics](const kube::RequestReport& report) {

@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1].resolve()
 CACHE = Path(os.environ.get("CACHEWARM_CACHE", Path.home() / ".cache/cachewarm"))
 REGISTRY = CACHE / "debs/current/docker-registry/usr/bin/docker-registry"
+KUBECTL = CACHE / "kubebox/current/kubectl"
 PYTHON = CACHE / "test-venv/current/bin/python"
 BEGIN = time.monotonic()
 
@@ -161,7 +162,8 @@ def end_to_end(stages, title):
 def unit(stages):
     must(stages, "building the tests (ASan, UBSan)", "tools/stage", "build-dev")
     ctest(stages, "unit, golden, contract and simulation tests",
-          env={"CACHEWARM_REGISTRY_BIN": str(REGISTRY)})
+          env={"CACHEWARM_REGISTRY_BIN": str(REGISTRY),
+               "CACHEWARM_KUBECTL_BIN": str(KUBECTL)})
     pytest(stages, "tests of chart, manifests, bench, GPU check, rules, tools and package",
            "tests/charts",
            "tests/bench", "tests/gpu", "tests/tidy", "tests/tools", "tests/mutate", "tests/python")

@@ -13,7 +13,8 @@
 
 namespace cachewarm::cli {
 
-// Options of verbs that access a cluster: --kubeconfig, --context, --namespace, --all-namespaces.
+// Options of verbs that access a cluster: those that select a cluster and a user from a kubeconfig,
+// --namespace and --all-namespaces.
 std::span<const Option> ClusterOptionList();
 
 // Client of an API server, and the selected namespace.
@@ -23,10 +24,12 @@ struct Connection {
   std::string ns;  // empty: all namespaces
 };
 
-// Connects to the cluster that kubectl would use: --kubeconfig, $KUBECONFIG, ~/.kube/config;
-// without these, the service account of the pod. Uses the proxies that the environment variables
-// name (HTTPS_PROXY). Errors: INVALID_ARGUMENT if options or files conflict, FAILED_PRECONDITION if
-// no cluster is configured.
-absl::StatusOr<Connection> Connect(const Arguments& arguments, const Console& console);
+// Connects to the cluster that kubectl would use: --kubeconfig, the files of $KUBECONFIG,
+// ~/.kube/config; without these, the service account of the pod. Uses the proxy of the kubeconfig,
+// else the proxies that the environment variables name (HTTPS_PROXY). Runs the credential plugin of
+// the user on the first request, and prints the plugin's error output to `console`, which must
+// outlive the connection. Errors: INVALID_ARGUMENT if options or files conflict,
+// FAILED_PRECONDITION if no cluster is configured.
+absl::StatusOr<Connection> Connect(const Arguments& arguments, Console& console);
 
 }  // namespace cachewarm::cli

@@ -172,7 +172,7 @@ absl::StatusOr<std::string> ReadNamedFile(const std::string& path, int64_t bytes
   std::error_code error;
   const std::filesystem::path real = std::filesystem::canonical(path, error);
   if (error) {
-    return absl::NotFoundError(fmt::format("{}: {}", path, error.message()));
+    return ErrnoStatus(error.value(), path);
   }
   CW_ASSIGN_OR_RETURN(const Dir dir, Dir::Open(real.parent_path().string()));
   return ReadFile(dir, real.filename().string(), bytes_max);

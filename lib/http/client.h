@@ -97,10 +97,13 @@ struct TlsOptions {
   std::string certificate_pem;   // as certificate_file, but the PEM text itself
   std::string key_file;          // PEM: the unencrypted key of the client's certificate
   std::string key_pem;           // as key_file, but the PEM text itself
+  // Name to request by SNI and to expect in the server's certificate; empty: the host of the URL.
+  std::string server_name;
+  bool skip_verification = false;  // accept every certificate of the server
 };
 
 struct ClientOptions {
-  TlsOptions tls;  // TLS 1.2 or newer; certificate and host name are always verified
+  TlsOptions tls;  // TLS 1.2 or newer
   // Hosts that may be contacted over plain HTTP. Loopback hosts always may.
   std::vector<std::string> plain_http_hosts;
   std::string user_agent = "cachewarm";

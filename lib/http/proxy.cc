@@ -99,6 +99,7 @@ absl::Status ReadProxies(
 
 absl::StatusOr<ProxyRules> ProxyRules::Make(const ProxyOptions& options) {
   ProxyRules rules;
+  CW_ASSIGN_OR_RETURN(rules.always_, Optional(options.always));
   CW_ASSIGN_OR_RETURN(rules.https_, Optional(options.https));
   CW_ASSIGN_OR_RETURN(rules.http_, Optional(options.http));
   std::string_view rest = options.no_proxy;
@@ -168,6 +169,9 @@ bool ProxyRules::Matches(const Exception& exception, const Url& url) {
 }
 
 std::optional<Url> ProxyRules::For(const Url& url) const {
+  if (always_.has_value()) {
+    return always_;
+  }
   const std::optional<Url>& proxy = url.scheme == "https" ? https_ : http_;
   const bool direct =
       IsLoopback(url.host) || std::any_of(exceptions_.begin(), exceptions_.end(),

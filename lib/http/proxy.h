@@ -18,6 +18,9 @@ struct ProxyOptions {
   std::string https;     // for https URLs: "http://proxy.local:3128"; the scheme may be omitted
   std::string http;      // for http URLs, in the same form
   std::string no_proxy;  // "a.local,.b.local,10.0.0.0/8,c.local:5000": hosts to contact directly
+  // For every URL, in the same form; the fields above have no effect then, and loopback hosts use
+  // it, too. A kubeconfig names such a proxy.
+  std::string always;
 };
 
 // Parses a proxy URL of the form http://host[:port]; the scheme may be omitted. INVALID_ARGUMENT
@@ -39,7 +42,7 @@ absl::Status ReadProxies(
 //   address          that address
 //   CIDR             the addresses in it, but no names that resolve to them
 // A name or address may end with ":port", which restricts the entry to that port. Loopback hosts
-// are always contacted directly.
+// are contacted directly, except with ProxyOptions::always.
 class ProxyRules {
  public:
   // INVALID_ARGUMENT if a proxy or an entry of NO_PROXY is malformed.
@@ -59,6 +62,7 @@ class ProxyRules {
   static absl::StatusOr<Exception> ParseException(std::string_view entry);
   static bool Matches(const Exception& exception, const Url& url);
 
+  std::optional<Url> always_;
   std::optional<Url> https_;
   std::optional<Url> http_;
   std::vector<Exception> exceptions_;

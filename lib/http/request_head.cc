@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
@@ -62,10 +63,16 @@ void AddFrame(const Request& request, Headers& headers) {
 absl::StatusOr<std::string> RequestHead(const Request& request, const Url& url,
                                         const std::string& user_agent) {
   CW_RETURN_IF_ERROR(CheckHeaders(request.headers));
-  Headers headers{{"Host", url.Origin().substr(url.scheme.size() + 3)}, {"User-Agent", user_agent}};
+  Headers headers;
+  for (const auto& [name, value] : {std::pair("Host", url.Origin().substr(url.scheme.size() + 3)),
+                                    std::pair("User-Agent", user_agent)}) {
+    if (!request.headers.Find(name).has_value()) {
+      headers.Add(name, value);
+    }
+  }
   for (const auto& [name, value] : request.headers) {
     if (!IsOfTheFrame(name)) {
-      headers.Set(name, value);
+      headers.Add(name, value);
     }
   }
   AddFrame(request, headers);

@@ -35,6 +35,8 @@ const std::vector<Target>& AllTargets() {
       {"directory_marker", &DirectoryMarker},
       {"stored_snapshot", &StoredSnapshot},
       {"megacache", &Megacache},
+      {"kubeconfig", &Kubeconfig},
+      {"exec_credential", &ExecCredential},
   };
   return targets;
 }

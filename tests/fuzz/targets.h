@@ -47,6 +47,10 @@ void PythonFiles(std::string_view bytes);
 void DirectoryMarker(std::string_view bytes);
 void StoredSnapshot(std::string_view bytes);
 
+// Input from the kubeconfig and the credential plugins of a user (kubeconfig_targets.cc).
+void Kubeconfig(std::string_view bytes);
+void ExecCredential(std::string_view bytes);
+
 // Input from the users of torch's portable cache (megacache_targets.cc).
 void Megacache(std::string_view bytes);
 

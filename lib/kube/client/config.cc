@@ -31,9 +31,4 @@ absl::StatusOr<ClusterConfig> InClusterConfig(const PodEnvironment& environment)
   return config;
 }
 
-absl::StatusOr<ClusterConfig> FindConfig(const std::string& kubeconfig,
-                                         const PodEnvironment& environment) {
-  return kubeconfig.empty() ? InClusterConfig(environment) : KubeconfigFile(kubeconfig, "");
-}
-
 }  // namespace cachewarm::kube

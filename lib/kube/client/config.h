@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "lib/http/client.h"
+#include "lib/http/text/headers.h"
 
 namespace cachewarm::kube {
+
+struct ExecPlugin;
 
 // Address and credentials of one API server.
 struct ClusterConfig {
@@ -15,6 +19,10 @@ struct ClusterConfig {
   std::string token_file;  // file with a bearer token; read again regularly
   std::string default_namespace = "default";
   http::TlsOptions tls;
+  std::string proxy;      // URL of the proxy for all requests; empty: none is configured
+  http::Headers headers;  // of every request, for example those that impersonate a user
+  // Prints credentials, for MakePluginHttpClient(); null: the user has no credential plugin.
+  std::shared_ptr<const ExecPlugin> plugin;
 };
 
 // Arguments of InClusterConfig(), which returns the configuration inside a pod: the address from
@@ -26,15 +34,5 @@ struct PodEnvironment {
   std::string account_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
 };
 absl::StatusOr<ClusterConfig> InClusterConfig(const PodEnvironment& environment);
-
-// Reads a kubeconfig file. An empty `context` selects the current-context of the file. Relative
-// paths in the file start at the directory of the file. INVALID_ARGUMENT for a malformed file, and
-// for exec plugins, auth providers, basic authentication, impersonation, proxies,
-// insecure-skip-tls-verify and tls-server-name; the message names the alternative.
-absl::StatusOr<ClusterConfig> KubeconfigFile(const std::string& path, const std::string& context);
-
-// Returns KubeconfigFile() of the path `kubeconfig`; InClusterConfig() if the path is empty.
-absl::StatusOr<ClusterConfig> FindConfig(const std::string& kubeconfig,
-                                         const PodEnvironment& environment);
 
 }  // namespace cachewarm::kube

@@ -149,6 +149,7 @@ class HttpClient final : public Client {
     message.method = MethodOf(request.method);
     message.url =
         options_.config.server + request.path + (request.query.empty() ? "" : "?" + request.query);
+    message.headers = options_.config.headers;
     message.headers.Set("Accept", "application/json");
     if (!request.content_type.empty()) {
       message.headers.Set("Content-Type", request.content_type);

@@ -5,8 +5,8 @@
 
 #include "fmt/format.h"
 #include "lib/base/random.h"
-#include "lib/kube/client/config.h"
 #include "lib/kube/client/http_client.h"
+#include "lib/kube/kubeconfig/selection.h"
 #include "tests/fakes/fake_api_server.h"
 
 namespace cachewarm::kube {
@@ -14,7 +14,7 @@ namespace {
 
 using codec::Json;
 
-std::string Kubeconfig() {
+std::string KubeconfigPath() {
   const char* path = std::getenv("CACHEWARM_TEST_KUBECONFIG");
   return path == nullptr ? "" : path;
 }
@@ -22,8 +22,8 @@ std::string Kubeconfig() {
 }  // namespace
 
 std::vector<std::string> Backends() {
-  return Kubeconfig().empty() ? std::vector<std::string>{"fake"}
-                              : std::vector<std::string>{"fake", "real"};
+  return KubeconfigPath().empty() ? std::vector<std::string>{"fake"}
+                                  : std::vector<std::string>{"fake", "real"};
 }
 
 void KubeContract::SetUp() {
@@ -38,7 +38,7 @@ void KubeContract::SetUp() {
 }
 
 void KubeContract::OpenReal() {
-  const auto config = KubeconfigFile(Kubeconfig(), "");
+  const auto config = FindConfig(KubeconfigPath(), {});
   ASSERT_TRUE(config.ok()) << config.status();
   auto http = http::MakeClient({.tls = config->tls});
   ASSERT_TRUE(http.ok()) << http.status();

@@ -67,6 +67,14 @@ TEST_F(CliProgram, PassesItsEnvironmentToTheCommandAndReturnsItsExitCode) {
   EXPECT_THAT(program_->out(), HasSubstr("<a=b>"));
 }
 
+TEST_F(CliProgram, CommandsKeepTheirCertificateAuthorities) {
+  ::unsetenv("SSL_CERT_FILE");
+  ::setenv("SSL_CERT_DIR", "/etc/pki", 1);
+  StartScript("echo \"<${SSL_CERT_FILE-unset} $SSL_CERT_DIR>\"");
+  EXPECT_EQ(program_->Wait(), 0) << program_->log();
+  EXPECT_THAT(program_->out(), HasSubstr("<unset /etc/pki>"));
+}
+
 TEST_F(CliProgram, PrintsProgressOnlyToATerminal) {
   ASSERT_EQ(Run({"pack", folder_ / "tree", Bundle(), "--node-facts", folder_ / "facts.yaml"}), 0)
       << program_->log();

@@ -16,6 +16,7 @@
 #include "lib/http/platform/cpprest/body_buffer.h"
 #include "lib/http/platform/cpprest/exchange.h"
 #include "lib/http/platform/openssl/tls_context.h"
+#include "lib/http/text/ascii.h"
 #include "lib/http/text/url.h"
 
 namespace cachewarm::http {
@@ -108,9 +109,7 @@ class Transfer {
       web::http::http_request message(std::string(MethodName(request_.method)));
       message.set_request_uri(web::uri(url_.target));
       message.headers().add("User-Agent", user_agent);
-      for (const auto& [name, value] : request_.headers) {
-        message.headers()[name] = value;
-      }
+      CW_RETURN_IF_ERROR(SetHeaders(message));
       SetBody(message);
       message.set_response_stream(concurrency::streams::streambuf<uint8_t>(
                                       std::make_shared<BodyBuffer>(exchange_, std::ios_base::out))
@@ -122,6 +121,24 @@ class Transfer {
     } catch (...) {
       return FromException(std::current_exception(), url_);
     }
+  }
+
+  absl::Status SetHeaders(web::http::http_request& message) const {
+    std::map<std::string, std::string> fields;
+    for (const auto& [name, value] : request_.headers) {
+      if (value.find_first_of("\r\n") != std::string::npos) {
+        return absl::InvalidArgumentError(
+            fmt::format("header {}: a value must not contain a line break", name));
+      }
+      // The library keeps one value per name, and writes it unchanged. For some fields, such as
+      // Impersonate-Group, values joined by commas have another meaning than repeated fields.
+      const auto [field, is_first] = fields.try_emplace(Lower(name), value);
+      if (!is_first) {
+        field->second += fmt::format("\r\n{}: {}", name, value);
+      }
+      message.headers()[name] = field->second;
+    }
+    return absl::OkStatus();
   }
 
   void SetBody(web::http::http_request& message) {

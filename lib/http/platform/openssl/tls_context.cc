@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/http/platform/openssl/tls_context.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include <array>
 #include <mutex>
@@ -92,6 +95,63 @@ absl::Status UseKey(SSL_CTX* context, const std::string& pem) {
   return absl::OkStatus();
 }
 
+// Index of the TlsOptions in a SSL_CTX whose server is verified as the options say.
+int OptionsIndex() {
+  static const int index = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
+  return index;
+}
+
+const TlsOptions& OptionsOf(const SSL_CTX* context) {
+  return *static_cast<const TlsOptions*>(SSL_CTX_get_ex_data(context, OptionsIndex()));
+}
+
+bool IsAddress(const std::string& name) {
+  std::array<unsigned char, sizeof(in6_addr)> bytes{};
+  return inet_pton(AF_INET, name.c_str(), bytes.data()) == 1 ||
+         inet_pton(AF_INET6, name.c_str(), bytes.data()) == 1;
+}
+
+// Requests the configured name by SNI. The HTTP library has set the host of the URL before.
+void RequestServerName(const SSL* connection, int event, int /*result*/) {
+  if ((event & SSL_CB_HANDSHAKE_START) == 0) {
+    return;
+  }
+  const std::string& name = OptionsOf(SSL_get_SSL_CTX(connection)).server_name;
+  if (!name.empty() && !IsAddress(name)) {
+    // SSL_set_tlsext_host_name(), which is a macro with an old-style cast.
+    SSL_ctrl(const_cast<SSL*>(connection), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+             const_cast<char*>(name.c_str()));
+  }
+}
+
+// Replaces OpenSSL's verification, and with it the HTTP library's check of the URL's host.
+int VerifyServer(X509_STORE_CTX* chain, void* argument) {
+  const auto& options = *static_cast<const TlsOptions*>(argument);
+  if (options.skip_verification) {
+    X509_STORE_CTX_set_error(chain, X509_V_OK);
+    return 1;
+  }
+  X509_VERIFY_PARAM* expected = X509_STORE_CTX_get0_param(chain);
+  const int is_set = IsAddress(options.server_name)
+                         ? X509_VERIFY_PARAM_set1_ip_asc(expected, options.server_name.c_str())
+                         : X509_VERIFY_PARAM_set1_host(expected, options.server_name.data(),
+                                                       options.server_name.size());
+  X509_VERIFY_PARAM_set_hostflags(
+      expected, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  X509_STORE_CTX_set_verify_cb(chain, [](int is_valid, X509_STORE_CTX*) { return is_valid; });
+  return is_set == 1 ? X509_verify_cert(chain) : 0;
+}
+
+// Applies server_name and skip_verification, which must live as long as the handshakes.
+void OverrideVerification(SSL_CTX* context, TlsOptions& options) {
+  if (options.server_name.empty() && !options.skip_verification) {
+    return;
+  }
+  SSL_CTX_set_ex_data(context, OptionsIndex(), &options);
+  SSL_CTX_set_info_callback(context, RequestServerName);
+  SSL_CTX_set_cert_verify_callback(context, VerifyServer, &options);
+}
+
 }  // namespace
 
 void PlaceOpensslCleanup() {
@@ -170,6 +230,7 @@ absl::Status TlsMaterial::Configure(ssl_ctx_st* context) {
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   // Replace the system's authorities, so that a configured private CA is the only trusted one.
   SSL_CTX_set1_cert_store(context, state_->authorities.get());
+  OverrideVerification(context, options_);
   if (!state_->content.certificate.empty()) {
     CW_RETURN_IF_ERROR(UseCertificate(context, state_->content.certificate));
     CW_RETURN_IF_ERROR(UseKey(context, state_->content.key));

@@ -27,8 +27,9 @@ class TlsMaterial {
   // is configured, uses the system's authorities, which may be missing.
   absl::Status Load();
 
-  // Configures `context`: minimum version TLS 1.2, trust in the loaded authorities only, and the
-  // client certificate if there is one.
+  // Configures `context`: minimum version TLS 1.2, trust in the loaded authorities only, the client
+  // certificate if there is one, and the expected name of the server. Handshakes with `context`
+  // must end before this object is destroyed.
   absl::Status Configure(ssl_ctx_st* context);
 
  private:

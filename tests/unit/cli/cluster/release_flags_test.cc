@@ -2,7 +2,9 @@
 // Tests every option, operand and variable of "cachewarm release", from the command line to the
 // pods of an API server.
 #include <chrono>
+#include <filesystem>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 #include "gmock/gmock.h"
@@ -21,6 +23,7 @@ namespace {
 using codec::Json;
 using std::chrono::seconds;
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -60,6 +63,11 @@ class Cluster {
   }
 
   fakes::FakeApiServer& server() { return server_; }
+  std::string Url() const {
+    const std::string text = front_.Kubeconfig();
+    const size_t at = text.find("http://");
+    return text.substr(at, text.find('"', at) - at);
+  }
   // A kubeconfig whose current context has the namespace "team"; "two" has the namespace "other".
   std::string Kubeconfig() const {
     std::string text = front_.Kubeconfig();
@@ -157,6 +165,110 @@ TEST_F(ReleaseFlags, KubeconfigPrecedesItsVariableAndTheVariableHome) {
   environment_.erase("KUBECONFIG");
   EXPECT_EQ(Release({"--all"}).code, kOk);
   EXPECT_THAT(usual.Released(), ElementsAre("team/a")) << "of $HOME/.kube/config";
+}
+
+TEST_F(ReleaseFlags, KubeconfigVariableMergesFiles) {
+  cluster_.Hold("team", "a");
+  temp_.Write("current", "current-context: c\nusers: [{name: c, user: {token: unused}}]\n");
+  environment_["KUBECONFIG"] = fmt::format("{0}/none:{0}/current:{0}/config", temp_.path());
+  const Outcome outcome = Release({"--all"});
+  EXPECT_EQ(outcome.code, kOk) << outcome.err;
+  EXPECT_THAT(cluster_.Released(), ElementsAre("team/a"));
+}
+
+TEST_F(ReleaseFlags, ClusterSelectsTheServer) {
+  Cluster other(time_);
+  other.Hold("team", "a");
+  cluster_.Hold("team", "a");
+  std::string text = cluster_.Kubeconfig();
+  const std::string clusters = "clusters: [";
+  text.insert(text.find(clusters) + clusters.size(),
+              fmt::format("{{name: other, cluster: {{server: \"{}\"}}}}, ", other.Url()));
+  temp_.Write("config", text);
+  const Outcome outcome = Release({"--all", "--cluster", "other"});
+  EXPECT_EQ(outcome.code, kOk) << outcome.err;
+  EXPECT_THAT(other.Released(), ElementsAre("team/a"));
+  EXPECT_THAT(cluster_.Released(), IsEmpty());
+}
+
+// An API server that has no pods and records the requests.
+class RecordingApi {
+ public:
+  RecordingApi()
+      : server_([this](fakes::RawConnection& connection, int) {
+          for (std::string request = connection.ReadRequest(); !request.empty();
+               request = connection.ReadRequest()) {
+            {
+              const std::lock_guard lock(mutex_);
+              requests_ += request;
+            }
+            connection.Write(fakes::RawResponse(200, R"({"kind":"PodList","items":[]})"));
+          }
+        }) {}
+
+  // A kubeconfig with the users "u" and "admin", and "plugin", which runs the script "login".
+  std::string Kubeconfig() const {
+    return fmt::format(
+        "current-context: c\n"
+        "contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+        "clusters: [{{name: c, cluster: {{server: \"{}\"}}}}]\n"
+        "users: [{{name: u, user: {{token: t}}}}, {{name: admin, user: {{token: root}}}},\n"
+        "  {{name: plugin, user: {{exec: {{apiVersion: client.authentication.k8s.io/v1beta1,\n"
+        "    command: ./login}}}}}}]\n",
+        server_.Url(""));
+  }
+  std::string requests() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string requests_;
+  fakes::RawServer server_;
+};
+
+TEST_F(ReleaseFlags, UserSelectsTheCredentials) {
+  const RecordingApi api;
+  temp_.Write("config", api.Kubeconfig());
+  EXPECT_EQ(Release({"--all", "--user", "admin"}).code, kOk);
+  EXPECT_THAT(api.requests(), ContainsRegex("Authorization: ?Bearer root\r"));
+}
+
+TEST_F(ReleaseFlags, AsAndAsGroupImpersonate) {
+  const RecordingApi api;
+  temp_.Write("config", api.Kubeconfig());
+  EXPECT_THAT(Release({"--all", "--as-group", "ops"}).err, HasSubstr("--as-group"));
+  EXPECT_EQ(api.requests(), "");
+  const Outcome outcome =
+      Release({"--all", "--as", "alice", "--as-group", "ops", "--as-group", "dev"});
+  EXPECT_EQ(outcome.code, kOk) << outcome.err;
+  EXPECT_THAT(api.requests(), ContainsRegex("Impersonate-User: ?alice\r"));
+  EXPECT_THAT(api.requests(), ContainsRegex("Impersonate-Group: ?ops\r"));
+  EXPECT_THAT(api.requests(), ContainsRegex("Impersonate-Group: ?dev\r"));
+  EXPECT_THAT(api.requests(), ContainsRegex("Authorization: ?Bearer t\r"));
+}
+
+TEST_F(ReleaseFlags, CredentialPluginGivesTheToken) {
+  const RecordingApi api;
+  temp_.Write("config", api.Kubeconfig());
+  temp_.Write("login",
+              "#!/bin/sh\necho \"device code: $CODE\" >&2\n"
+              "echo '{\"kind\":\"ExecCredential\",\"apiVersion\":"
+              "\"client.authentication.k8s.io/v1beta1\",\"status\":{\"token\":\"minted\"}}'\n");
+  std::filesystem::permissions(temp_ / "login", std::filesystem::perms::owner_all);
+  environment_["CODE"] = "ABCD";
+  const Outcome outcome = Release({"--all", "--user", "plugin"});
+  EXPECT_EQ(outcome.code, kOk) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("device code: ABCD\n"));
+  EXPECT_THAT(api.requests(), ContainsRegex("Authorization: ?Bearer minted\r"));
+
+  temp_.Write("login", "#!/bin/sh\necho sign in first >&2\nexit 3\n");
+  const Outcome failed = Release({"--all", "--user", "plugin"});
+  EXPECT_EQ(failed.code, kFailed);
+  EXPECT_THAT(failed.err, HasSubstr("sign in first\n"));
+  EXPECT_THAT(failed.err,
+              HasSubstr("login of user \"plugin\": the program failed with exit code 3"));
 }
 
 TEST_F(ReleaseFlags, PastDeadlineReleasesOnlyOverduePods) {

@@ -118,8 +118,9 @@ TEST_F(ReleaseVerbTest, UsageErrorsAreReportedBeforeAnyRequest) {
     EXPECT_EQ(outcome.out, "");
   }
   EXPECT_EQ(Run({"--all", "--nope"}).code, kUsage);
-  environment_["KUBECONFIG"] = "/a:/b";
-  EXPECT_THAT(Run({"--all"}).err, HasSubstr("--kubeconfig"));
+  environment_["KUBECONFIG"] = "/none/a:/none/b";
+  EXPECT_THAT(Run({"--all"}).err, HasSubstr("no kubeconfig found (/none/a, /none/b)"));
+  EXPECT_THAT(Run({"--all", "--as", "x"}).err, HasSubstr("--as: no kubeconfig found"));
 }
 
 TEST_F(ReleaseVerbTest, UsesNamespaceOfContextOrCommandLine) {

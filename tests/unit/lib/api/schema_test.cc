@@ -209,8 +209,9 @@ TEST(Schema, EnumsMatchTheValues) {
   const std::map<std::string, Json> cases = {
       {"spec.compile.builder", Texts(json::kBuilderWords)},
       {"spec.compile.proof", Texts(json::kProofWords)},
-      {"spec.compile.overrides.tolerations[].operator", Json(json::kTolerationOperators)},
-      {"spec.compile.overrides.tolerations[].effect", Json(json::kTaintEffects)},
+      {"spec.compile.overrides.tolerations[].operator", {"Equal", "Exists"}},
+      {"spec.compile.overrides.tolerations[].effect",
+       {"NoSchedule", "PreferNoSchedule", "NoExecute"}},
       {"spec.compile.requests[].method", Json(json::kRequestMethods)},
       {"spec.gate.mode", Texts(json::kGateModeWords)},
       {"status.builders[].state", Texts(json::kBuilderStateWords)},

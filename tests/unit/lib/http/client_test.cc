@@ -82,6 +82,31 @@ TEST_P(EveryClient, SendsMethodTargetHeadersAndBodyAsGiven) {
   EXPECT_TRUE(seen.ends_with("\r\n\r\nhello"));
 }
 
+TEST_P(EveryClient, SendsRepeatedHeadersAsRepeatedFields) {
+  std::string seen;
+  RawServer server([&](RawConnection& connection, int) {
+    seen = connection.ReadRequest();
+    connection.Write(RawResponse(200, ""));
+  });
+  Request request{.url = server.Url("/")};
+  for (const char* group : {"a", "b, c", "d"}) {
+    request.headers.Add("Impersonate-Group", group);
+  }
+  ASSERT_TRUE(NewClient()->Send(request, {}).ok());
+  for (const char* group : {"a", "b, c", "d"}) {
+    EXPECT_TRUE(Says(seen, std::string("Impersonate-Group: ") + group)) << group << "\n" << seen;
+  }
+}
+
+TEST_P(EveryClient, RejectsLineBreaksInHeaders) {
+  RawServer server([](RawConnection& connection, int) { connection.Write(RawResponse(200, "")); });
+  for (const char* value : {"a\r\nInjected: b", "a\nInjected: b"}) {
+    const auto response =
+        NewClient()->Send({.url = server.Url("/"), .headers = {{"X-Name", value}}}, {});
+    EXPECT_EQ(response.status().code(), absl::StatusCode::kInvalidArgument) << response.status();
+  }
+}
+
 TEST_P(EveryClient, SendsEveryMethodWithContentLength) {
   for (const Method method : {Method::kGet, Method::kPost, Method::kPut, Method::kPatch,
                               Method::kDelete, Method::kHead}) {

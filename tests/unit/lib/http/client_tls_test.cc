@@ -14,6 +14,7 @@
 #include "tests/fakes/authority.h"
 #include "tests/fakes/raw_server.h"
 #include "tests/fakes/temp_dir.h"
+#include "tests/fakes/tunnel_proxy.h"
 
 namespace cachewarm::http {
 namespace {
@@ -74,6 +75,47 @@ TEST_F(ClientTls, RejectsWrongHostName) {
                    {.certificate_file = elsewhere + ".crt", .key_file = elsewhere + ".key"});
   EXPECT_EQ(Get({.ca_file = trusted_.ca()}, server.Url("/")).status().code(),
             absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ClientTls, ServerNameReplacesTheHostOfTheUrl) {
+  const std::string named = trusted_.Issue("named", "DNS:api.internal,IP:127.0.0.2");
+  RawServer server(Answer, {.certificate_file = named + ".crt", .key_file = named + ".key"});
+  const auto status_with = [&](const std::string& name) {
+    return Get({.ca_file = trusted_.ca(), .server_name = name}, server.Url("/")).status();
+  };
+  EXPECT_TRUE(status_with("api.internal").ok()) << status_with("api.internal");
+  EXPECT_TRUE(status_with("127.0.0.2").ok()) << status_with("127.0.0.2");
+  for (const char* other : {"other.internal", "127.0.0.1", "internal", "named"}) {
+    EXPECT_EQ(status_with(other).code(), absl::StatusCode::kUnavailable) << other;
+  }
+  EXPECT_FALSE(Get({.ca_file = other_.ca(), .server_name = "api.internal"}, server.Url("/")).ok())
+      << "the authority is still verified";
+  RawServer matching(Answer, {.certificate_file = leaf_ + ".crt", .key_file = leaf_ + ".key"});
+  EXPECT_FALSE(
+      Get({.ca_file = trusted_.ca(), .server_name = "api.internal"}, matching.Url("/")).ok())
+      << "the host of the URL does not count";
+}
+
+TEST_F(ClientTls, RequestsTheServerNameBySni) {
+  const std::string named = trusted_.Issue("sni", "DNS:api.internal");
+  RawServer server(Answer, {.certificate_file = named + ".crt", .key_file = named + ".key"});
+  const fakes::TunnelProxy proxy(server.port());
+  const auto client = *MakeClient({.tls = {.ca_file = trusted_.ca(), .server_name = "api.internal"},
+                                   .proxy = {.https = "http://" + proxy.address()}});
+  const auto response = client->Send({.url = "https://outside.test/"}, {});
+  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_EQ(proxy.first_bytes().size(), 1U);
+  EXPECT_NE(proxy.first_bytes()[0].find("api.internal"), std::string::npos);
+  EXPECT_EQ(proxy.first_bytes()[0].find("outside.test"), std::string::npos);
+}
+
+TEST_F(ClientTls, SkipVerificationAcceptsAnyCertificate) {
+  const std::string elsewhere = other_.Issue("elsewhere", "DNS:elsewhere.example");
+  RawServer server(Answer,
+                   {.certificate_file = elsewhere + ".crt", .key_file = elsewhere + ".key"});
+  EXPECT_FALSE(Get({.ca_file = trusted_.ca()}, server.Url("/")).ok());
+  const auto response = Get({.skip_verification = true}, server.Url("/"));
+  EXPECT_TRUE(response.ok()) << response.status();
 }
 
 TEST_F(ClientTls, SendsClientCertificate) {

@@ -113,6 +113,20 @@ TEST(ProxyRules, ErrorsQuoteMalformedEntries) {
   }
 }
 
+TEST(ProxyRules, ProxyForEveryUrlHasNoExceptions) {
+  const auto rules = ProxyRules::Make({.https = "other.test",
+                                       .http = "other.test",
+                                       .no_proxy = "*",
+                                       .always = "http://proxy.local:3128"});
+  ASSERT_TRUE(rules.ok()) << rules.status();
+  for (const char* url : {"https://api.test", "http://api.test", "https://127.0.0.1:6443"}) {
+    const auto proxy = rules->For(*Url::Parse(url));
+    ASSERT_TRUE(proxy.has_value()) << url;
+    EXPECT_EQ(proxy->Origin(), "http://proxy.local:3128") << url;
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(ProxyRules::Make({.always = "https://p"}).status()));
+}
+
 // A proxy that answers every request itself and records the requests.
 class RecordingProxy {
  public:
