@@ -75,9 +75,9 @@ int RunVerb(const Verb& verb, std::span<const std::string> words, Console& conso
 
 const std::vector<Verb>& AllVerbs() {
   static const std::vector<Verb> verbs = {
-      PackVerb(),   UnpackVerb(),  PushVerb(),    PullVerb(),   SignVerb(),
-      VerifyVerb(), InspectVerb(), RunVerb(),     LoadVerb(),   SaveVerb(),
-      ImportVerb(), ExportVerb(),  ReleaseVerb(), CachesVerb(), CompletionVerb()};
+      PackVerb(),    UnpackVerb(),  PushVerb(),   PullVerb(),      SignVerb(),   VerifyVerb(),
+      InspectVerb(), RunVerb(),     LoadVerb(),   SaveVerb(),      ImportVerb(), ExportVerb(),
+      GcVerb(),      ReleaseVerb(), CachesVerb(), CompletionVerb()};
   return verbs;
 }
 
