@@ -152,6 +152,31 @@ TEST_F(SweepFailure, FailingDiskLeavesAWholeLayout) {
   }
 }
 
+TEST_F(SweepFailure, BlobThatAWriterFindsBeforeItsRemovalStays) {
+  const GcScene scene(old_, new_);
+  LayoutStore store(scene.directory(), SystemClock());
+  const Digest& config = old_.packed.manifest.config.digest;
+  const Digest& layer = old_.packed.manifest.layers[0].digest;
+  const std::string removed = fmt::format("{}/.removed", kRepository);
+  int found = 0;
+  const auto run = FailCalls(scene.Collect(), [&](const CallEntry& call) {
+    // The sweep has chosen the blobs, and is about to move one of them to .removed/.
+    const bool is_rename = call.number == SYS_renameat || call.number == SYS_renameat2;
+    const bool is_removal =
+        is_rename && fs::Dir::Open(scene.directory())->Exists(removed).value_or(false);
+    if (is_removal && found == 0) {
+      found += store.HasBlob(kRepository, config, {}).value_or(false) ? 1 : 0;
+      found += store.HasBlob(kRepository, layer, {}).value_or(false) ? 1 : 0;
+    }
+    return 0;
+  });
+  EXPECT_TRUE(run.succeeded);
+  ASSERT_EQ(found, 2);
+  const auto written = store.WriteManifest(kRepository, old_.packed.manifest_text, kTag, {});
+  EXPECT_TRUE(written.ok()) << written.status();
+  ExpectWholeBundle(scene.directory(), "after the sweep");
+}
+
 TEST_F(SweepFailure, CollectsOnAFileSystemWithoutRenameFlags) {
   const GcScene scene(old_, new_);
   ASSERT_TRUE(KillAtPoint(scene.Collect(), 20).was_killed);
