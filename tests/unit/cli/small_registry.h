@@ -56,7 +56,8 @@ struct SmallRegistryOptions {
 };
 
 // A registry on loopback with the part of the distribution API that the verbs need: manifests,
-// blobs, tags, uploads in one PUT. It has no referrers API, mounts and ranges.
+// blobs, tags, uploads in one PUT. It has no referrers API, catalog, mounts and ranges, and refuses
+// deletions.
 class SmallRegistry {
  public:
   explicit SmallRegistry(RegistryContent& content, SmallRegistryOptions options = {})
@@ -101,6 +102,9 @@ class SmallRegistry {
     }
     if (method == "PUT") {
       return Store(path, request.substr(request.find("\r\n\r\n") + 4));
+    }
+    if (method == "DELETE") {
+      return fakes::RawResponse(405, R"({"errors":[{"code":"UNSUPPORTED","message":"disabled"}]})");
     }
     if (path.ends_with("/tags/list")) {
       const std::string repository = path.substr(0, path.size() - sizeof("/tags/list") + 1);

@@ -17,6 +17,7 @@
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/kube_front.h"
 #include "tests/unit/cli/program_fixture.h"
+#include "tests/unit/cli/small_registry.h"
 #include "tests/unit/lib/bundle/trees.h"
 
 namespace cachewarm::cli {
@@ -270,6 +271,30 @@ TEST_F(GcFlags, MistakesAreReportedBeforeAnythingIsDeleted) {
     EXPECT_EQ(outcome.code, kFailed) << each.message;
     EXPECT_THAT(outcome.err, HasSubstr(each.message));
   }
+}
+
+TEST_F(GcFlags, RegistryThatRefusesIsReportedWithTheRemedy) {
+  RegistryContent content;
+  const SmallRegistry registry(content);
+  for (const char* text : {"print(1)\n", "print(2)\n"}) {
+    temp_.Write("tree/inductor/ab/cabcd.py", text);
+    const Outcome packed = Run({"pack", temp_ / "tree", "oci://" + registry.host() + "/team/llama",
+                                "--node-facts", temp_ / "facts.json"});
+    ASSERT_EQ(packed.code, 0) << packed.err;
+  }
+  Words words = {"gc", "--store", "oci://" + registry.host(), "--older-than", "0s"};
+  const Outcome unnamed = Run(words);
+  EXPECT_EQ(unnamed.code, kFailed);
+  EXPECT_THAT(unnamed.err, HasSubstr("name them with --repository"));
+  words.insert(words.end(), {"--repository", "team/llama"});
+  const Outcome refused = Run(words);
+  EXPECT_EQ(refused.code, kFailed);
+  EXPECT_THAT(refused.err, HasSubstr("REGISTRY_STORAGE_DELETE_ENABLED=true"));
+  words.emplace_back("--dry-run");
+  const Outcome planned = Run(words);
+  EXPECT_EQ(planned.code, kOk) << planned.err;
+  EXPECT_THAT(planned.err, ContainsRegex("would delete 1 manifests, kept 1; the registry's own "
+                                         "garbage collection frees [0-9.]+ k?B"));
 }
 
 TEST_F(GcFlags, DamagedManifestStaysAndStopsTheSweepOfItsRepository) {
