@@ -116,11 +116,10 @@ std::span<const Option> StoreOptionList() {
   return kOptions;
 }
 
-absl::StatusOr<OpenedReference> OpenReference(const std::string& text, const Arguments& arguments,
-                                              const Console& console) {
-  OpenedReference opened;
-  CW_ASSIGN_OR_RETURN(opened.reference, Reference::Parse(text));
-  bundle::StoreOptions options{.url = opened.reference.store_url,
+absl::StatusOr<std::unique_ptr<bundle::Store>> OpenStoreUrl(const std::string& url,
+                                                            const Arguments& arguments,
+                                                            const Console& console) {
+  bundle::StoreOptions options{.url = url,
                                .insecure_hosts = arguments.Values("insecure-host"),
                                .ca_file = arguments.Value("ca-file"),
                                .certificate_file = arguments.Value("client-certificate"),
@@ -131,7 +130,14 @@ absl::StatusOr<OpenedReference> OpenReference(const std::string& text, const Arg
     options.mirrors = arguments.Values("mirror");
     CW_RETURN_IF_ERROR(FindProxies(arguments, console, options.proxy));
   }
-  CW_ASSIGN_OR_RETURN(opened.store, bundle::OpenStore(options, console.clock));
+  return bundle::OpenStore(options, console.clock);
+}
+
+absl::StatusOr<OpenedReference> OpenReference(const std::string& text, const Arguments& arguments,
+                                              const Console& console) {
+  OpenedReference opened;
+  CW_ASSIGN_OR_RETURN(opened.reference, Reference::Parse(text));
+  CW_ASSIGN_OR_RETURN(opened.store, OpenStoreUrl(opened.reference.store_url, arguments, console));
   return opened;
 }
 

@@ -41,6 +41,11 @@ struct OpenedReference {
   absl::StatusOr<Digest> Resolve(std::stop_token stop) const;
 };
 
+// Opens the store `url` with the store options, as OpenReference() does.
+absl::StatusOr<std::unique_ptr<bundle::Store>> OpenStoreUrl(const std::string& url,
+                                                            const Arguments& arguments,
+                                                            const Console& console);
+
 // Parses `text` and opens its store with the store options. Uses the proxies that the environment
 // variables name, unless --proxy is given.
 absl::StatusOr<OpenedReference> OpenReference(const std::string& text, const Arguments& arguments,

@@ -18,7 +18,7 @@
 namespace cachewarm::cli {
 namespace {
 
-constexpr std::array<Option, 8> kOptions = {
+constexpr std::array<Option, 6> kClusterOptions = {
     Option{.name = "kubeconfig",
            .value = "FILE",
            .help = "kubeconfig file (default: the files of $KUBECONFIG, ~/.kube/config)"},
@@ -34,7 +34,9 @@ constexpr std::array<Option, 8> kOptions = {
     Option{.name = "as-group",
            .value = "GROUP",
            .help = "group to impersonate; needs a user to impersonate",
-           .repeats = true},
+           .repeats = true}};
+
+constexpr std::array<Option, 2> kPodOptions = {
     Option{.name = "namespace",
            .value = "NAME",
            .help = "namespace of the pods (default: the namespace of the context)",
@@ -91,7 +93,11 @@ absl::StatusOr<std::string> NamespaceOf(const Arguments& arguments,
 }  // namespace
 
 std::span<const Option> ClusterOptionList() {
-  return kOptions;
+  return kClusterOptions;
+}
+
+std::span<const Option> PodOptionList() {
+  return kPodOptions;
 }
 
 absl::StatusOr<Connection> Connect(const Arguments& arguments, Console& console) {

@@ -13,9 +13,10 @@
 
 namespace cachewarm::cli {
 
-// Options of verbs that access a cluster: those that select a cluster and a user from a kubeconfig,
-// --namespace and --all-namespaces.
+// Options that select a cluster and a user from a kubeconfig.
 std::span<const Option> ClusterOptionList();
+// --namespace and --all-namespaces, which Connect() turns into Connection::ns.
+std::span<const Option> PodOptionList();
 
 // Client of an API server, and the selected namespace.
 struct Connection {

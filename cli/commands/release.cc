@@ -165,7 +165,7 @@ Verb ReleaseVerb() {
           "Before uninstalling with kubectl delete -f install.yaml:\n\n"
           "  cachewarm release --all -A --remove-policy\n",
       .options = {},
-      .groups = {kReleaseOptions, ClusterOptionList()},
+      .groups = {kReleaseOptions, ClusterOptionList(), PodOptionList()},
       .run = Release};
 }
 

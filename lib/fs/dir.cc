@@ -173,6 +173,15 @@ absl::Status Dir::SetMode(std::string_view path, mode_t mode) const {
   return ChangeMode(fd, mode, FullName(*this, path));
 }
 
+absl::Status Dir::Touch(std::string_view path) const {
+  CW_ASSIGN_OR_RETURN(const Parent parent, Parent::Of(*this, path));
+  const std::array<timespec, 2> times = {timespec{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+                                         timespec{.tv_sec = 0, .tv_nsec = UTIME_NOW}};
+  return ::utimensat(parent.fd(), parent.name(), times.data(), AT_SYMLINK_NOFOLLOW) == 0
+             ? absl::OkStatus()
+             : ErrnoStatus(errno, FullName(*this, path));
+}
+
 absl::Status Dir::SetOwner(std::string_view path, uid_t uid, gid_t gid) const {
   CW_RETURN_IF_ERROR(CheckRelativePath(path));
   CW_ASSIGN_OR_RETURN(const Fd fd, OpenBeneath(*this, std::string(path), kOpenForChange));

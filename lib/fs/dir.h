@@ -68,6 +68,9 @@ class Dir {
   // Change the mode or the owner of a file or directory. PERMISSION_DENIED for a symbolic link.
   absl::Status SetMode(std::string_view path, mode_t mode) const;
   absl::Status SetOwner(std::string_view path, uid_t uid, gid_t gid) const;
+  // Sets the mtime of this name to the time of the file system, without following a symbolic link.
+  // One system call: a rename of the name happens either before or after it.
+  absl::Status Touch(std::string_view path) const;
 
   // Makes `to`, a new name below `to_dir`, a hard link to the file `from` of this directory
   // (linkat(2)). ALREADY_EXISTS if `to` exists. If `from` is a symbolic link, `to` becomes a second

@@ -221,6 +221,59 @@ def test_release_jobs_are_optional(helm):
                 if key[1] in ("cachewarm-release", "cachewarm-uninstall")]
 
 
+def test_collection_of_the_store_is_off_by_default(rendered):
+    assert not [key for key in rendered if key[1] == "cachewarm-gc"]
+
+
+def test_collection_of_a_registry_has_the_credentials_and_lists_two_kinds(helm):
+    rendered = helm.template(
+        "--set", "gc.schedule=17 3 * * *,gc.retain=2,gc.olderThan=12h,gc.expire=30d",
+        "--set", "gc.repositories={team/llama,team/qwen}",
+        "--set", "store=oci://r.local:5000/cw,registry.insecure={r.local:5000}",
+        "--set", "registry.caFile=/etc/cachewarm-registry/ca.crt",
+        "--set", "registry.authFile=/etc/cachewarm-registry/config.json",
+        "--set", "registry.clientCertificateFile=/etc/cachewarm-registry/tls.crt",
+        "--set", "registry.clientKeyFile=/etc/cachewarm-registry/tls.key",
+        "--set", "registry.proxy=http://p.local:3128,registry.secretName=keys",
+        "--set", "operator.image.repository=localhost/o")
+    assert rendered["ClusterRole", "cachewarm-gc"]["rules"] == [
+        {"apiGroups": ["cachewarm.io"], "resources": ["cachewarmups", "nodecaches"],
+         "verbs": ["list"]}]
+    cron = rendered["CronJob", "cachewarm-gc"]["spec"]
+    assert cron["schedule"] == "17 3 * * *"
+    assert cron["concurrencyPolicy"] == "Forbid"
+    spec = cron["jobTemplate"]["spec"]["template"]["spec"]
+    assert spec["serviceAccountName"] == "cachewarm-gc"
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    container = spec["containers"][0]
+    assert container["image"] == "localhost/o:0.1.0"
+    assert container["command"] == [
+        "/usr/bin/cachewarm", "gc", "--keep-used", "--store=oci://r.local:5000/cw", "--retain=2",
+        "--older-than=12h", "--expire=30d", "--repository=team/llama", "--repository=team/qwen",
+        "--insecure-host=r.local:5000", "--ca-file=/etc/cachewarm-registry/ca.crt",
+        "--client-certificate=/etc/cachewarm-registry/tls.crt",
+        "--client-key=/etc/cachewarm-registry/tls.key",
+        "--auth-file=/etc/cachewarm-registry/config.json", "--proxy=http://p.local:3128"]
+    assert spec["volumes"] == [
+        {"name": "registry", "secret": {"secretName": "keys", "optional": True}}]
+    assert container["volumeMounts"] == [
+        {"name": "registry", "mountPath": "/etc/cachewarm-registry", "readOnly": True}]
+
+
+def test_collection_of_a_directory_mounts_the_root(helm):
+    rendered = helm.template("--set", "gc.schedule=17 3 * * *,root=/mnt/warm",
+                             "--set", "store=layout:///mnt/warm/.store")
+    spec = rendered["CronJob", "cachewarm-gc"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert spec["securityContext"]["runAsUser"] == 0
+    assert spec["volumes"] == [
+        {"name": "root", "hostPath": {"path": "/mnt/warm", "type": "Directory"}}]
+    container = spec["containers"][0]
+    assert container["volumeMounts"] == [{"name": "root", "mountPath": "/mnt/warm"}]
+    assert container["command"][2:] == ["--keep-used", "--store=layout:///mnt/warm/.store",
+                                        "--retain=1", "--older-than=24h"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
 def test_network_policy_allows_only_metrics(helm):
     policy = helm.template("--set", "networkPolicy.enabled=true")["NetworkPolicy", "cachewarm"]
     assert policy["spec"]["policyTypes"] == ["Ingress"]
@@ -260,6 +313,11 @@ def test_quota_is_optional(helm):
     ("metrics.podMonitor.labels.release=1", "release"),
     ("metrics.monitor.enabled=true", "monitor"),
     ("release.schedule=hourly", "schedule"),
+    ("gc.schedule=daily", "schedule"),
+    ("gc.retain=0", "retain"),
+    ("gc.olderThan=1w", "olderThan"),
+    ("gc.expire=30", "expire"),
+    ("gc.repositories={Team/llama}", "repositories"),
     ("uninstall.hook=false", "hook"),
     ("typo=1", "typo"),
 ])

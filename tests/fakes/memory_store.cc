@@ -174,6 +174,7 @@ absl::StatusOr<Digest> MemoryStore::WriteManifest(const std::string& repository,
   CW_RETURN_IF_ERROR(CheckBlobs(there, manifest.config, manifest.layers));
   const Digest digest = DigestOf(bytes);
   there.manifests[digest] = bytes;
+  there.published[digest] = SystemClock().Now();
   if (!tag.empty()) {
     there.tags[tag] = digest;
   }
@@ -190,7 +191,7 @@ absl::StatusOr<std::vector<Descriptor>> MemoryStore::Referrers(const std::string
   std::vector<Descriptor> found;
   for (const Descriptor& referrer : there.referrers[subject]) {
     const auto artifact = ParseArtifact(there.manifests[referrer.digest]);
-    if (artifact.ok() && artifact->type == artifact_type) {
+    if (artifact.ok() && (artifact_type.empty() || artifact->type == artifact_type)) {
       found.push_back(referrer);
     }
   }
@@ -212,6 +213,65 @@ absl::StatusOr<Digest> MemoryStore::WriteReferrer(const std::string& repository,
          .bytes = static_cast<int64_t>(bytes.size())});
   }
   return digest;
+}
+
+absl::StatusOr<std::vector<std::string>> MemoryStore::ListRepositories(std::stop_token stop) {
+  CW_RETURN_IF_ERROR(BeginCall("ListRepositories", "all", stop));
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, repository] : repositories_) {
+    if (!repository.manifests.empty()) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+absl::StatusOr<ManifestList> MemoryStore::ListManifests(const std::string& repository,
+                                                        std::stop_token stop) {
+  CW_RETURN_IF_ERROR(BeginCall("ListManifests", repository, stop));
+  const std::lock_guard lock(mutex_);
+  const Repository& there = repositories_[repository];
+  ManifestList list{.complete = true};
+  for (const auto& [digest, text] : there.manifests) {
+    StoredManifest& item = list.manifests.emplace_back(StoredManifest{.digest = digest});
+    for (const auto& [tag, target] : there.tags) {
+      if (target == digest) {
+        item.tags.push_back(tag);
+      }
+    }
+    const auto published = there.published.find(digest);
+    if (published != there.published.end()) {
+      item.published = published->second;
+    }
+  }
+  return list;
+}
+
+absl::Status MemoryStore::DeleteManifest(const std::string& repository,
+                                         const StoredManifest& listed, std::stop_token stop) {
+  CW_RETURN_IF_ERROR(BeginCall("DeleteManifest", repository, stop));
+  const std::lock_guard lock(mutex_);
+  Repository& there = repositories_[repository];
+  for (const auto& [tag, digest] : there.tags) {
+    if (digest == listed.digest &&
+        std::find(listed.tags.begin(), listed.tags.end(), tag) == listed.tags.end()) {
+      return absl::FailedPreconditionError("the manifest has a new tag");
+    }
+  }
+  std::erase_if(there.tags, [&](const auto& each) { return each.second == listed.digest; });
+  there.manifests.erase(listed.digest);
+  for (auto& [subject, referrers] : there.referrers) {
+    std::erase_if(referrers, [&](const Descriptor& each) { return each.digest == listed.digest; });
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SweepReport> MemoryStore::SweepBlobs(const std::string& repository,
+                                                    const SweepRequest& /*request*/,
+                                                    std::stop_token stop) {
+  CW_RETURN_IF_ERROR(BeginCall("SweepBlobs", repository, stop));
+  return SweepReport{};
 }
 
 absl::Status MemoryStore::Ping(std::stop_token stop) {

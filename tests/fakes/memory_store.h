@@ -43,12 +43,20 @@ class MemoryStore : public Store {
                                                     std::stop_token stop) override;
   absl::StatusOr<Digest> WriteReferrer(const std::string& repository, const std::string& bytes,
                                        std::stop_token stop) override;
+  absl::StatusOr<std::vector<std::string>> ListRepositories(std::stop_token stop) override;
+  absl::StatusOr<ManifestList> ListManifests(const std::string& repository,
+                                             std::stop_token stop) override;
+  absl::Status DeleteManifest(const std::string& repository, const StoredManifest& listed,
+                              std::stop_token stop) override;
+  absl::StatusOr<SweepReport> SweepBlobs(const std::string& repository, const SweepRequest& request,
+                                         std::stop_token stop) override;
   absl::Status Ping(std::stop_token stop) override;
 
  private:
   struct Repository {
     std::map<Digest, std::shared_ptr<const std::string>> blobs;
     std::map<Digest, std::string> manifests;
+    std::map<Digest, WallTime> published;
     std::map<std::string, Digest> tags;
     std::map<Digest, std::vector<Descriptor>> referrers;  // by subject
   };

@@ -48,8 +48,8 @@ absl::StatusOr<std::vector<Descriptor>> ParseListing(std::string_view text,
   std::vector<Descriptor> found;
   for (const ListedReferrer& item : items) {
     if (item.manifest.media_type == kManifestType &&
-        (item.artifact_type == artifact_type || item.artifact_type.empty() ||
-         item.artifact_type == kEmptyType)) {
+        (artifact_type.empty() || item.artifact_type == artifact_type ||
+         item.artifact_type.empty() || item.artifact_type == kEmptyType)) {
       found.push_back(item.manifest);
     }
   }
@@ -85,6 +85,12 @@ absl::StatusOr<std::string> AddToListing(std::string_view text, const Descriptor
 
 std::string ListingTag(const Digest& subject) {
   return fmt::format("sha256-{}", subject.hex());
+}
+
+bool IsListingTag(std::string_view tag) {
+  constexpr std::string_view kPrefix = "sha256-";
+  return tag.starts_with(kPrefix) &&
+         Digest::Parse(fmt::format("sha256:{}", tag.substr(kPrefix.size()))).ok();
 }
 
 }  // namespace cachewarm::bundle

@@ -16,9 +16,9 @@ namespace cachewarm::bundle {
 inline constexpr int64_t kListingBytesMax = 4LL << 20;
 inline constexpr size_t kReferrersMax = 10'000;
 
-// Returns the manifests whose type is or may be `artifact_type`. Includes items without a type or
-// with the type of the empty config, because some tools do not write the type. INVALID_ARGUMENT if
-// `text` is malformed.
+// Returns the manifests whose type is or may be `artifact_type`, or all if it is empty. Includes
+// items without a type or with the type of the empty config, because some tools do not write the
+// type. INVALID_ARGUMENT if `text` is malformed.
 absl::StatusOr<std::vector<Descriptor>> ParseListing(std::string_view text,
                                                      std::string_view artifact_type);
 
@@ -31,5 +31,7 @@ absl::StatusOr<std::string> AddToListing(std::string_view text, const Descriptor
 
 // Returns "sha256-<hex>", the tag of the list in registries without the referrers API.
 std::string ListingTag(const Digest& subject);
+// True if `tag` is the ListingTag() of some manifest.
+bool IsListingTag(std::string_view tag);
 
 }  // namespace cachewarm::bundle

@@ -28,6 +28,14 @@ std::string_view NameOf(StoreOperation operation) {
       return "referrers";
     case StoreOperation::kWriteReferrer:
       return "write_referrer";
+    case StoreOperation::kListRepositories:
+      return "list_repositories";
+    case StoreOperation::kListManifests:
+      return "list_manifests";
+    case StoreOperation::kDeleteManifest:
+      return "delete_manifest";
+    case StoreOperation::kSweepBlobs:
+      return "sweep_blobs";
     case StoreOperation::kPing:
       return "ping";
   }
@@ -36,7 +44,9 @@ std::string_view NameOf(StoreOperation operation) {
 
 bool IsWrite(StoreOperation operation) {
   return operation == StoreOperation::kStartBlob || operation == StoreOperation::kMountBlob ||
-         operation == StoreOperation::kWriteManifest || operation == StoreOperation::kWriteReferrer;
+         operation == StoreOperation::kWriteManifest ||
+         operation == StoreOperation::kWriteReferrer ||
+         operation == StoreOperation::kDeleteManifest || operation == StoreOperation::kSweepBlobs;
 }
 
 ForwardingStore::ForwardingStore(std::unique_ptr<Store> inner)
@@ -131,6 +141,30 @@ absl::StatusOr<Digest> ForwardingStore::WriteReferrer(const std::string& reposit
     manifest_bytes = static_cast<int64_t>(bytes.size());
     return inner_.WriteReferrer(repository, bytes, stop);
   });
+}
+
+absl::StatusOr<std::vector<std::string>> ForwardingStore::ListRepositories(std::stop_token stop) {
+  return Forward(StoreOperation::kListRepositories, stop,
+                 [&](int64_t&) { return inner_.ListRepositories(stop); });
+}
+
+absl::StatusOr<ManifestList> ForwardingStore::ListManifests(const std::string& repository,
+                                                            std::stop_token stop) {
+  return Forward(StoreOperation::kListManifests, stop,
+                 [&](int64_t&) { return inner_.ListManifests(repository, stop); });
+}
+
+absl::Status ForwardingStore::DeleteManifest(const std::string& repository,
+                                             const StoredManifest& listed, std::stop_token stop) {
+  return Forward(StoreOperation::kDeleteManifest, stop,
+                 [&](int64_t&) { return inner_.DeleteManifest(repository, listed, stop); });
+}
+
+absl::StatusOr<SweepReport> ForwardingStore::SweepBlobs(const std::string& repository,
+                                                        const SweepRequest& request,
+                                                        std::stop_token stop) {
+  return Forward(StoreOperation::kSweepBlobs, stop,
+                 [&](int64_t&) { return inner_.SweepBlobs(repository, request, stop); });
 }
 
 absl::Status ForwardingStore::Ping(std::stop_token stop) {

@@ -25,6 +25,10 @@ enum class StoreOperation {
   kWriteManifest,
   kReferrers,
   kWriteReferrer,
+  kListRepositories,
+  kListManifests,
+  kDeleteManifest,
+  kSweepBlobs,
   kPing,
 };
 
@@ -63,6 +67,13 @@ class ForwardingStore : public Store {
                                                     std::stop_token stop) override;
   absl::StatusOr<Digest> WriteReferrer(const std::string& repository, const std::string& bytes,
                                        std::stop_token stop) override;
+  absl::StatusOr<std::vector<std::string>> ListRepositories(std::stop_token stop) override;
+  absl::StatusOr<ManifestList> ListManifests(const std::string& repository,
+                                             std::stop_token stop) override;
+  absl::Status DeleteManifest(const std::string& repository, const StoredManifest& listed,
+                              std::stop_token stop) override;
+  absl::StatusOr<SweepReport> SweepBlobs(const std::string& repository, const SweepRequest& request,
+                                         std::stop_token stop) override;
   absl::Status Ping(std::stop_token stop) override;
 
  protected:

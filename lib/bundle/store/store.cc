@@ -113,7 +113,8 @@ absl::StatusOr<Descriptor> WriteSmallBlob(Store& store, const std::string& repos
   CW_ASSIGN_OR_RETURN(const bool there, store.HasBlob(repository, blob.digest, stop));
   if (there) {
     const auto text = ReadSmallBlob(store, repository, blob, blob.bytes, stop);
-    if (text.ok() || !absl::IsDataLoss(text.status())) {
+    // NOT_FOUND: a sweep holds the blob for a moment, or has removed it.
+    if (text.ok() || !(absl::IsDataLoss(text.status()) || absl::IsNotFound(text.status()))) {
       return text.ok() ? absl::StatusOr<Descriptor>(blob) : text.status();
     }
   }

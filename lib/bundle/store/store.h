@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/bundle/format.h"
 #include "lib/bundle/stream.h"
@@ -37,6 +40,41 @@ struct BlobRange {
   Digest digest;
   int64_t offset = 0;
   int64_t bytes = 0;  // exact length; 0 selects nothing
+};
+
+// A manifest as Store::ListManifests() found it.
+struct StoredManifest {
+  Digest digest;
+  std::vector<std::string> tags;  // sorted
+  std::optional<WallTime>
+      published;  // when it was last written; nullopt if the store has no record
+
+  friend bool operator==(const StoredManifest&, const StoredManifest&) = default;
+};
+
+struct ManifestList {
+  std::vector<StoredManifest> manifests;  // sorted by digest
+  // True if the list has every manifest of the repository. False if it has only those with a tag,
+  // because the protocol of registries lists only tags: Referrers() finds further ones.
+  bool complete = false;
+};
+
+// Arguments of Store::SweepBlobs().
+struct SweepRequest {
+  // Manifests that count as listed even if they are not, such as those that a node needs.
+  std::set<Digest> keep;
+  // Manifests that count as deleted, for a dry run.
+  std::set<Digest> without;
+  // Younger blobs stay: their writer may not have written the manifest yet.
+  Duration min_age{0};
+  bool dry_run = false;
+};
+
+struct SweepReport {
+  // False if the store removes blobs by itself (a registry): nothing was swept.
+  bool supported = false;
+  int64_t blobs = 0;
+  int64_t bytes = 0;
 };
 
 // Stores bundles as OCI manifests and blobs, which are named by the SHA-256 of their content and
@@ -108,9 +146,9 @@ class Store {
                                                std::stop_token stop) = 0;
 
   // Lists the manifests that refer to `subject` (OCI "referrers") and whose artifact type is or may
-  // be `artifact_type`. Returns at most kReferrersMax manifests, in any order, and an empty list if
-  // `subject` does not exist. The list is unverified: read each manifest and check it with
-  // ParseArtifact().
+  // be `artifact_type`; an empty `artifact_type` selects all types. Returns at most kReferrersMax
+  // manifests, in any order, and an empty list if `subject` does not exist. The list is unverified:
+  // read each manifest and check it with ParseArtifact().
   virtual absl::StatusOr<std::vector<Descriptor>> Referrers(const std::string& repository,
                                                             const Digest& subject,
                                                             const std::string& artifact_type,
@@ -122,6 +160,32 @@ class Store {
   // may be lost. Therefore list the referrers afterwards, and write again if this one is missing.
   virtual absl::StatusOr<Digest> WriteReferrer(const std::string& repository,
                                                const std::string& bytes, std::stop_token stop) = 0;
+
+  // Lists the repositories of the store, sorted. UNIMPLEMENTED if the registry has no catalog or
+  // does not show it to this user.
+  virtual absl::StatusOr<std::vector<std::string>> ListRepositories(std::stop_token stop) = 0;
+
+  // Lists the manifests of a repository. An empty list if the repository does not exist.
+  virtual absl::StatusOr<ManifestList> ListManifests(const std::string& repository,
+                                                     std::stop_token stop) = 0;
+
+  // Deletes a manifest that ListManifests() or Referrers() returned, and its tags. Its blobs stay
+  // until SweepBlobs(), or until the registry collects them. Delete its referrers first: they can
+  // no longer be found afterwards. OK if the manifest does not exist. FAILED_PRECONDITION, without
+  // a change, if it was published again or got a tag since it was listed; a registry offers no
+  // atomic way to check this, so there a publication during this call may lose its tag.
+  // UNIMPLEMENTED if the registry does not allow deletion.
+  virtual absl::Status DeleteManifest(const std::string& repository, const StoredManifest& listed,
+                                      std::stop_token stop) = 0;
+
+  // Deletes the blobs of a repository that no listed manifest refers to, directly or through
+  // another manifest, and that are older than `request.min_age`. Safe while others write: a blob
+  // that a writer has written or has found with HasBlob() within that age stays.
+  // FAILED_PRECONDITION, without a change, if a listed manifest cannot be read. Does nothing in a
+  // registry, which removes such blobs by itself.
+  virtual absl::StatusOr<SweepReport> SweepBlobs(const std::string& repository,
+                                                 const SweepRequest& request,
+                                                 std::stop_token stop) = 0;
 
   // Checks that the store can be reached and accepts the credentials. Makes one attempt, so that
   // the result describes the present.

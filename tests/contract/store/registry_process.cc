@@ -78,9 +78,9 @@ void RegistryProcess::WriteConfig(const RegistrySettings& settings) const {
   std::ofstream config(config_file_);
   config << fmt::format(
       "version: 0.1\nlog: {{level: error, accesslog: {{disabled: true}}}}\n"
-      "storage: {{filesystem: {{rootdirectory: {}}}, delete: {{enabled: true}}}}\n"
+      "storage: {{filesystem: {{rootdirectory: {}}}, delete: {{enabled: {}}}}}\n"
       "http:\n  addr: 127.0.0.1:{}\n",
-      content_directory_, port_);
+      content_directory_, settings.allows_deletion, port_);
   if (!tls.certificate_file.empty()) {
     config << fmt::format(
         "  tls: {{certificate: {}, key: {}{}}}\n", tls.certificate_file, tls.key_file,

@@ -18,6 +18,7 @@ struct RegistryTls {
 };
 
 struct RegistrySettings {
+  bool allows_deletion = true;
   // Requires user "warm" with password "secret".
   bool with_password = false;
   RegistryTls tls;

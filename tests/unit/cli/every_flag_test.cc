@@ -25,6 +25,7 @@ const std::string kRun = "tests/integration/cli/run_test.cc";
 const std::string kTransfer = "tests/unit/cli/load_save_test.cc";
 const std::string kImport = "tests/unit/cli/megacache/import_test.cc";
 const std::string kExport = "tests/unit/cli/megacache/export_test.cc";
+const std::string kGc = "tests/unit/cli/cluster/gc_flags_test.cc";
 const std::string kRelease = "tests/unit/cli/cluster/release_flags_test.cc";
 
 // "pack --base", "release -n", "pack DIRECTORY", "run -- COMMAND" and so on, of all verbs.
@@ -82,7 +83,7 @@ void AddForEach(const std::set<std::string>& verbs, const Tests& tests, Tests& t
 Tests SharedOptions() {
   Tests tests;
   AddForEach({"pack", "unpack", "push", "pull", "sign", "verify", "inspect", "run", "load", "save",
-              "import", "export"},
+              "import", "export", "gc"},
              {{"--auth-file", {kStore, "AuthFileHasTheCredentials"}},
               {"--ca-file", {kStore, "CaFileDecidesWhichServerIsTrusted"}},
               {"--client-certificate", {kStore, "ClientCertificateAndKeyAreSent"}},
@@ -196,6 +197,20 @@ TEST(EveryFlagHasATest, OfEveryVerb) {
       {"run --ready-log", {kRun, "PublishesOnceTheLogMatchesAndAgainAtTheEnd"}},
       {"run --ready-after-quiet", {kRun, "QuietOfZeroPublishesOnlyAtTheEnd"}},
       {"run -- COMMAND", {kBundle, "CommandOfRunGetsItsWordsAndGivesTheExitCode"}},
+      {"gc --store", {kGc, "RetainIsTheNumberOfBundlesPerKey"}},
+      {"gc --repository", {kGc, "RepositorySelectsWhatIsCollected"}},
+      {"gc --retain", {kGc, "RetainIsTheNumberOfBundlesPerKey"}},
+      {"gc --older-than", {kGc, "OlderThanProtectsYoungBundles"}},
+      {"gc --expire", {kGc, "ExpireDeletesKeysThatAreNotUsed"}},
+      {"gc --keep-used", {kGc, "KeepUsedKeepsWhatNodesAndWarmupsNeed"}},
+      {"gc --kubeconfig", {kGc, "OptionsOfTheClusterSelectIt"}},
+      {"gc --context", {kGc, "OptionsOfTheClusterSelectIt"}},
+      {"gc --cluster", {kGc, "OptionsOfTheClusterSelectIt"}},
+      {"gc --user", {kGc, "OptionsOfTheClusterSelectIt"}},
+      {"gc --as", {kGc, "ImpersonatesAUser"}},
+      {"gc --as-group", {kGc, "ImpersonatesAUser"}},
+      {"gc --dry-run", {kGc, "DryRunPrintsTheSameReportAndDeletesNothing"}},
+      {"gc --json", {kGc, "JsonReplacesTheTable"}},
       {"release [POD...]", {kRelease, "NamesSelectPods"}},
       {"release --all", {kRelease, "AllReleasesThePodsOfOneNamespace"}},
       {"release --past-deadline", {kRelease, "PastDeadlineReleasesOnlyOverduePods"}},

@@ -31,6 +31,19 @@ class RegistryContent {
     }
     return found != objects_.end();
   }
+  // Returns the tags of a repository as a JSON list.
+  std::string Tags(const std::string& repository) const {
+    const std::lock_guard lock(mutex_);
+    const std::string prefix = repository + "/manifests/";
+    std::string tags;
+    for (const auto& [path, bytes] : objects_) {
+      const std::string name = path.starts_with(prefix) ? path.substr(prefix.size()) : "";
+      if (!name.empty() && name.find(':') == std::string::npos) {
+        tags += fmt::format("{}\"{}\"", tags.empty() ? "" : ",", name);
+      }
+    }
+    return "[" + tags + "]";
+  }
 
  private:
   mutable std::mutex mutex_;
@@ -43,7 +56,8 @@ struct SmallRegistryOptions {
 };
 
 // A registry on loopback with the part of the distribution API that the verbs need: manifests,
-// blobs, uploads in one PUT. It has no referrers API, mounts and ranges.
+// blobs, tags, uploads in one PUT. It has no referrers API, catalog, mounts and ranges, and refuses
+// deletions.
 class SmallRegistry {
  public:
   explicit SmallRegistry(RegistryContent& content, SmallRegistryOptions options = {})
@@ -88,6 +102,13 @@ class SmallRegistry {
     }
     if (method == "PUT") {
       return Store(path, request.substr(request.find("\r\n\r\n") + 4));
+    }
+    if (method == "DELETE") {
+      return fakes::RawResponse(405, R"({"errors":[{"code":"UNSUPPORTED","message":"disabled"}]})");
+    }
+    if (path.ends_with("/tags/list")) {
+      const std::string repository = path.substr(0, path.size() - sizeof("/tags/list") + 1);
+      return fakes::RawResponse(200, fmt::format(R"({{"tags":{}}})", content_.Tags(repository)));
     }
     std::string bytes;
     if (!content_.Find(path, bytes)) {

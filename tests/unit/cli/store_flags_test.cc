@@ -105,6 +105,7 @@ class StoreFlags : public ProgramFixture {
         {"import",
          {temp_ / "artifact.bin", "--store", "oci://" + host + "/team", "--name", "llama", "--dir",
           temp_ / ("import" + fresh), "--node-facts", facts, "--python", "/nonexistent"}},
+        {"gc", {"--store", "oci://" + host, "--repository", "team/llama"}},
         {"export", {"--bundle", bundle, "--output", temp_ / "exported.bin"}},
         {"run",
          {"--store", "oci://" + host + "/team", "--name", "llama", "--dir", temp_ / ("run" + fresh),

@@ -8,24 +8,18 @@
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/bundle/referrers/artifact.h"
+#include "lib/bundle/store/layout/index_file.h"
 #include "lib/bundle/store/layout/layout_upload.h"
+#include "lib/bundle/store/layout/sweep.h"
 #include "lib/fs/file.h"
 #include "lib/fs/lock.h"
 
 namespace cachewarm::bundle {
 namespace {
 
-constexpr char kIndex[] = "index.json";
-constexpr char kIndexLock[] = ".index.lock";
-constexpr char kLayout[] = "oci-layout";
 constexpr char kLayoutText[] = R"({"imageLayoutVersion":"1.0.0"})";
 constexpr mode_t kDirectoryMode = 0755;
-constexpr mode_t kFileMode = 0644;
 constexpr size_t kPieceBytes = 256U << 10U;
-
-std::string BlobPath(const Digest& digest) {
-  return fmt::format("{}/{}", kBlobs, digest.hex());
-}
 
 // Rejects "blobs" as a path part: the repository "a/blobs" would lie inside the layout of "a".
 absl::Status CheckLayoutRepository(const std::string& repository) {
@@ -37,21 +31,9 @@ absl::Status CheckLayoutRepository(const std::string& repository) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<IndexItem>> ReadIndex(const fs::Dir& repository) {
-  const auto text = fs::ReadFile(repository, kIndex, kIndexBytesMax);
-  if (absl::IsNotFound(text.status())) {
-    return std::vector<IndexItem>();
-  }
-  CW_RETURN_IF_ERROR(text.status());
-  auto items = ParseIndex(*text);
-  if (!items.ok()) {
-    return Annotate(items.status(), repository.name());
-  }
-  return items;
-}
-
 // Fails if a blob that a manifest names is missing or has another size. Called before the manifest
-// is written, so that readers never find a manifest whose blobs are missing.
+// is written and while the index is locked, so that no sweep removes a blob in between and readers
+// never find a manifest whose blobs are missing.
 absl::Status CheckBlobs(const fs::Dir& repository, std::vector<Descriptor> blobs,
                         const Descriptor& config) {
   blobs.push_back(config);
@@ -66,24 +48,12 @@ absl::Status CheckBlobs(const fs::Dir& repository, std::vector<Descriptor> blobs
   return absl::OkStatus();
 }
 
-// Replaces a file atomically: unfinished content exists only in .uploads/.
-absl::Status ReplaceFile(const fs::Dir& repository, const char* path, std::string_view bytes) {
-  CW_ASSIGN_OR_RETURN(UploadFile file, UploadFile::Start(repository));
-  CW_RETURN_IF_ERROR(file.Write(bytes));
-  return file.MoveTo(path, kFileMode);
-}
-
 // True if the item is a manifest that has, or may have, `artifact_type`: some tools write no
 // artifact type, or the media type of the config.
 bool MayMatch(const IndexItem& item, std::string_view artifact_type) {
   return item.manifest.media_type == kManifestType &&
-         (item.artifact_type == artifact_type || item.artifact_type.empty() ||
-          item.artifact_type == kEmptyType);
-}
-
-absl::Status WriteAll(BlobUpload& upload, const std::string& bytes) {
-  CW_RETURN_IF_ERROR(upload.Write(bytes));
-  return upload.Commit().status();
+         (artifact_type.empty() || item.artifact_type == artifact_type ||
+          item.artifact_type.empty() || item.artifact_type == kEmptyType);
 }
 
 }  // namespace
@@ -118,6 +88,11 @@ absl::StatusOr<bool> LayoutStore::HasBlob(const std::string& repository, const D
     return false;
   }
   CW_RETURN_IF_ERROR(dir.status());
+  const absl::Status touched = dir->Touch(BlobPath(digest));
+  if (touched.ok() || absl::IsNotFound(touched)) {
+    return touched.ok();
+  }
+  // The blob belongs to another user, or the file system is read-only.
   return dir->Exists(BlobPath(digest));
 }
 
@@ -180,25 +155,27 @@ absl::StatusOr<Digest> LayoutStore::WriteManifest(const std::string& repository,
     CW_RETURN_IF_ERROR(CheckTag(tag));
   }
   CW_ASSIGN_OR_RETURN(const Manifest manifest, ParseManifest(bytes));
-  CW_ASSIGN_OR_RETURN(const fs::Dir dir, MakeRepository(repository));
-  CW_RETURN_IF_ERROR(CheckBlobs(dir, manifest.layers, manifest.config));
-  return StoreManifest(repository, bytes, {.tag = tag}, std::move(stop));
+  return StoreManifest(repository,
+                       {.bytes = bytes, .layers = manifest.layers, .config = manifest.config},
+                       {.tag = tag}, std::move(stop));
 }
 
 absl::StatusOr<Digest> LayoutStore::StoreManifest(const std::string& repository,
-                                                  const std::string& bytes, IndexItem item,
+                                                  const NewManifest& manifest, IndexItem item,
                                                   std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const auto upload, StartBlob(repository, stop));
-  CW_RETURN_IF_ERROR(WriteAll(*upload, bytes));
+  CW_RETURN_IF_ERROR(upload->Write(manifest.bytes));
   item.manifest = {.media_type = std::string(kManifestType),
-                   .digest = DigestOf(bytes),
-                   .bytes = static_cast<int64_t>(bytes.size())};
+                   .digest = DigestOf(manifest.bytes),
+                   .bytes = static_cast<int64_t>(manifest.bytes.size())};
   CW_ASSIGN_OR_RETURN(const fs::Dir dir, OpenRepository(repository));
-  CW_ASSIGN_OR_RETURN(const fs::Fd lock,
-                      fs::Lock(dir, kIndexLock, {.clock = clock_, .stop = stop}));
+  CW_ASSIGN_OR_RETURN(const fs::Fd lock, LockIndex(dir, {.clock = clock_, .stop = stop}));
+  CW_RETURN_IF_ERROR(RestoreRemoved(dir));
+  CW_RETURN_IF_ERROR(CheckBlobs(dir, manifest.layers, manifest.config));
+  // Under the lock, so that DeleteManifest() does not remove the manifest before it is listed.
+  CW_RETURN_IF_ERROR(upload->Commit().status());
   CW_ASSIGN_OR_RETURN(std::vector<IndexItem> items, ReadIndex(dir));
-  CW_ASSIGN_OR_RETURN(const std::string text, WriteIndex(AddToIndex(std::move(items), item)));
-  CW_RETURN_IF_ERROR(ReplaceFile(dir, kIndex, text));
+  CW_RETURN_IF_ERROR(ReplaceIndex(dir, AddToIndex(std::move(items), item)));
   return item.manifest.digest;
 }
 
@@ -223,7 +200,8 @@ absl::StatusOr<std::vector<Descriptor>> LayoutStore::Referrers(const std::string
     }
     // Skip a damaged manifest: its subject is unknown.
     const auto artifact = text.ok() ? ParseArtifact(*text) : text.status();
-    if (artifact.ok() && artifact->type == artifact_type && artifact->subject.digest == subject) {
+    if (artifact.ok() && (artifact_type.empty() || artifact->type == artifact_type) &&
+        artifact->subject.digest == subject) {
       found.push_back(item.manifest);
     }
   }
@@ -233,9 +211,49 @@ absl::StatusOr<std::vector<Descriptor>> LayoutStore::Referrers(const std::string
 absl::StatusOr<Digest> LayoutStore::WriteReferrer(const std::string& repository,
                                                   const std::string& bytes, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const Artifact artifact, ParseArtifact(bytes));
-  CW_ASSIGN_OR_RETURN(const fs::Dir dir, MakeRepository(repository));
-  CW_RETURN_IF_ERROR(CheckBlobs(dir, artifact.layers, artifact.config));
-  return StoreManifest(repository, bytes, {.artifact_type = artifact.type}, std::move(stop));
+  return StoreManifest(repository,
+                       {.bytes = bytes, .layers = artifact.layers, .config = artifact.config},
+                       {.artifact_type = artifact.type}, std::move(stop));
+}
+
+absl::StatusOr<std::vector<std::string>> LayoutStore::ListRepositories(std::stop_token stop) {
+  const auto root = fs::Dir::Open(directory_);
+  if (absl::IsNotFound(root.status())) {
+    return std::vector<std::string>();
+  }
+  CW_RETURN_IF_ERROR(root.status());
+  return FindLayouts(*root, stop);
+}
+
+absl::StatusOr<ManifestList> LayoutStore::ListManifests(const std::string& repository,
+                                                        std::stop_token /*stop*/) {
+  const auto dir = OpenRepository(repository);
+  if (absl::IsNotFound(dir.status())) {
+    return ManifestList{.complete = true};
+  }
+  CW_RETURN_IF_ERROR(dir.status());
+  return ListLayout(*dir);
+}
+
+absl::Status LayoutStore::DeleteManifest(const std::string& repository,
+                                         const StoredManifest& listed, std::stop_token stop) {
+  const auto dir = OpenRepository(repository);
+  if (absl::IsNotFound(dir.status())) {
+    return absl::OkStatus();
+  }
+  CW_RETURN_IF_ERROR(dir.status());
+  return DeleteFromLayout(*dir, listed, {.clock = clock_, .stop = std::move(stop)});
+}
+
+absl::StatusOr<SweepReport> LayoutStore::SweepBlobs(const std::string& repository,
+                                                    const SweepRequest& request,
+                                                    std::stop_token stop) {
+  const auto dir = OpenRepository(repository);
+  if (absl::IsNotFound(dir.status())) {
+    return SweepReport{.supported = true};
+  }
+  CW_RETURN_IF_ERROR(dir.status());
+  return SweepLayout(*dir, request, {.clock = clock_, .stop = std::move(stop)});
 }
 
 absl::Status LayoutStore::Ping(std::stop_token /*stop*/) {

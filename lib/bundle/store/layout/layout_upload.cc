@@ -142,6 +142,10 @@ absl::Status UploadFile::Write(std::string_view bytes) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<fs::FileStat> UploadFile::Stat() const {
+  return fs::StatFile(file_);
+}
+
 absl::Status UploadFile::MoveTo(const std::string& path, mode_t mode) {
   CW_RETURN_IF_ERROR(fs::SyncFile(file_));
   CW_RETURN_IF_ERROR(repository_->SetMode(name_, mode));

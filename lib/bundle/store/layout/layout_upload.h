@@ -31,6 +31,8 @@ class UploadFile {
   ~UploadFile();
 
   absl::Status Write(std::string_view bytes);
+  // Returns the metadata of the file, whose mtime is by the clock of the file system.
+  absl::StatusOr<fs::FileStat> Stat() const;
   // Renames the file to `path` with `mode`, replacing a file of that name; durable on return. Call
   // at most once.
   absl::Status MoveTo(const std::string& path, mode_t mode);

@@ -14,7 +14,6 @@ namespace cachewarm::bundle {
 namespace {
 
 constexpr int kOk = 200;
-constexpr int kNotAllowed = 405;
 constexpr int kNotAcceptable = 406;
 constexpr int kPagesMax = 64;
 constexpr int kListTries = 4;
@@ -118,8 +117,9 @@ absl::StatusOr<std::string> ReferrerList::ReadTag(const Digest& subject, std::st
 absl::StatusOr<std::vector<Descriptor>> ReferrerList::Read(const Digest& subject,
                                                            const std::string& artifact_type,
                                                            std::stop_token stop) {
-  const std::string url =
-      fmt::format("{}?artifactType={}", ApiUrl(subject), http::PercentEncode(artifact_type));
+  const std::string url = artifact_type.empty() ? ApiUrl(subject)
+                                                : fmt::format("{}?artifactType={}", ApiUrl(subject),
+                                                              http::PercentEncode(artifact_type));
   CW_ASSIGN_OR_RETURN(std::optional<http::Response> answer, GetIndex(url, stop));
   if (answer.has_value()) {
     return ReadPages(*std::move(answer), artifact_type, std::move(stop));
@@ -129,6 +129,12 @@ absl::StatusOr<std::vector<Descriptor>> ReferrerList::Read(const Digest& subject
     return std::vector<Descriptor>();
   }
   return ParseListing(list, artifact_type);
+}
+
+absl::StatusOr<std::optional<Digest>> ReferrerList::ListDigest(const Digest& subject,
+                                                               std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const std::string list, ReadTag(subject, std::move(stop)));
+  return list.empty() ? std::optional<Digest>() : DigestOf(list);
 }
 
 absl::Status ReferrerList::Add(const Descriptor& referrer, const Artifact& artifact,

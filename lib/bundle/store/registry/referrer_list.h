@@ -33,6 +33,8 @@ class ReferrerList {
   absl::StatusOr<std::vector<Descriptor>> Read(const Digest& subject,
                                                const std::string& artifact_type,
                                                std::stop_token stop);
+  // Returns the digest of the list under the tag; nullopt if there is none.
+  absl::StatusOr<std::optional<Digest>> ListDigest(const Digest& subject, std::stop_token stop);
   // Ensures that `referrer`, whose manifest is stored already, is in the list of referrers. A
   // registry with the referrers API adds it by itself; for any other registry, changes the list
   // under the tag. UNAVAILABLE if concurrent writers keep changing that list.

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/bundle/store/registry/registry_store.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "fmt/format.h"
 #include "lib/base/backoff.h"
 #include "lib/base/status.h"
+#include "lib/bundle/referrers/listing.h"
+#include "lib/bundle/store/key_tag.h"
 #include "lib/bundle/store/registry/download.h"
+#include "lib/bundle/store/registry/name_list.h"
 #include "lib/bundle/store/registry/upload.h"
 #include "lib/http/text/percent.h"
 
@@ -15,6 +20,8 @@ namespace {
 
 constexpr int kCreated = 201;
 constexpr int kAccepted = 202;
+constexpr size_t kNamesMax = 100'000;
+constexpr size_t kNamesBytesMax = 16U << 20U;
 constexpr int kRaceRetries = 4;
 constexpr BackoffPolicy kRaceBackoff{.first = Duration{50}, .most = Duration{1000}};
 
@@ -36,7 +43,8 @@ absl::StatusOr<RegistryStore::Address> RegistryStore::AddressOf(
   return Address{.name = full,
                  .url = fmt::format("{}/v2/{}", session_.origin(), full),
                  .pull = fmt::format("repository:{}:pull", full),
-                 .push = fmt::format("repository:{}:pull,push", full)};
+                 .push = fmt::format("repository:{}:pull,push", full),
+                 .remove = fmt::format("repository:{}:pull,delete", full)};
 }
 
 absl::StatusOr<bool> RegistryStore::HasBlob(const std::string& repository, const Digest& digest,
@@ -145,6 +153,9 @@ absl::StatusOr<Digest> RegistryStore::WriteManifest(const std::string& repositor
   CW_RETURN_IF_ERROR(ParseManifest(bytes).status());
   CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
   Digest digest = DigestOf(bytes);
+  if (const auto key = ParseKeyTag(tag); key.has_value() && !key->published.has_value()) {
+    CW_RETURN_IF_ERROR(WriteDatedTag(repository, bytes, tag, stop));
+  }
   CW_RETURN_IF_ERROR(
       PutManifest(address, tag.empty() ? digest.ToString() : tag, bytes, std::move(stop)));
   return digest;
@@ -210,6 +221,155 @@ absl::StatusOr<http::Response> RegistryStore::SendManifest(const http::Request& 
       return absl::CancelledError("stopped while a manifest was written");
     }
   }
+}
+
+absl::Status RegistryStore::WriteDatedTag(const std::string& repository, const std::string& bytes,
+                                          const std::string& tag, std::stop_token stop) {
+  const Digest digest = DigestOf(bytes);
+  const auto current = ResolveTag(repository, tag, stop);
+  if (!current.ok() && !absl::IsNotFound(current.status())) {
+    return current.status();
+  }
+  if (current.ok() && *current == digest) {
+    return absl::OkStatus();
+  }
+  CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
+  return PutManifest(address, DatedTag(tag, digest, clock_.Now()), bytes, std::move(stop));
+}
+
+absl::StatusOr<std::vector<std::string>> RegistryStore::ListNames(std::string url,
+                                                                  const std::string& scope,
+                                                                  std::string_view member,
+                                                                  std::stop_token stop) {
+  std::vector<std::string> names;
+  for (;;) {
+    CW_ASSIGN_OR_RETURN(const http::Response response,
+                        session_.Send({.url = url, .body_bytes_max = kNamesBytesMax}, scope, stop));
+    CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("GET {}", url)));
+    CW_ASSIGN_OR_RETURN(const std::vector<std::string> page, ParseNameList(response.body, member));
+    names.insert(names.end(), page.begin(), page.end());
+    CW_ASSIGN_OR_RETURN(const std::optional<std::string> next,
+                        NextPage(response.headers.Find("Link").value_or(""), url));
+    if (!next.has_value()) {
+      return names;
+    }
+    if (names.size() > kNamesMax || page.empty()) {
+      return absl::ResourceExhaustedError(fmt::format(
+          "GET {}: the list has more than {} names, or a page without a name", url, kNamesMax));
+    }
+    url = *next;
+  }
+}
+
+absl::StatusOr<std::vector<std::string>> RegistryStore::ListRepositories(std::stop_token stop) {
+  const auto all = ListNames(fmt::format("{}/v2/_catalog?n=1000", session_.origin()),
+                             "registry:catalog:*", "repositories", std::move(stop));
+  if (absl::IsUnauthenticated(all.status()) || absl::IsPermissionDenied(all.status()) ||
+      absl::IsNotFound(all.status()) || absl::IsInvalidArgument(all.status()) ||
+      absl::IsUnimplemented(all.status())) {
+    return absl::UnimplementedError(
+        fmt::format("the registry does not list its repositories to this user ({}); name them",
+                    Message(all.status())));
+  }
+  CW_RETURN_IF_ERROR(all.status());
+  std::vector<std::string> names;
+  const std::string prefix = options_.base.empty() ? "" : options_.base + "/";
+  for (const std::string& name : *all) {
+    if (name.starts_with(prefix) && CheckRepository(name).ok()) {
+      names.push_back(name.substr(prefix.size()));
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::StatusOr<ManifestList> RegistryStore::ListManifests(const std::string& repository,
+                                                          std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
+  auto tags = ListNames(address.url + "/tags/list?n=1000", address.pull, "tags", stop);
+  if (absl::IsNotFound(tags.status())) {
+    return ManifestList{};
+  }
+  CW_RETURN_IF_ERROR(tags.status());
+  std::sort(tags->begin(), tags->end());
+  std::map<Digest, StoredManifest> found;
+  for (const std::string& tag : *tags) {
+    if (IsListingTag(tag) || !CheckTag(tag).ok()) {
+      continue;
+    }
+    const auto digest = ResolveTag(repository, tag, stop);
+    if (absl::IsNotFound(digest.status())) {
+      continue;  // it was deleted meanwhile, or is no manifest of an image
+    }
+    CW_RETURN_IF_ERROR(digest.status());
+    StoredManifest& manifest = found[*digest];
+    manifest.digest = *digest;
+    manifest.tags.push_back(tag);
+    const auto key = ParseKeyTag(tag);
+    if (key.has_value() && key->published.has_value()) {
+      manifest.published = std::max(manifest.published.value_or(*key->published), *key->published);
+    }
+  }
+  ManifestList list;
+  for (auto& [digest, manifest] : found) {
+    list.manifests.push_back(std::move(manifest));
+  }
+  return list;
+}
+
+absl::Status RegistryStore::CheckUnchanged(const std::string& repository,
+                                           const StoredManifest& listed, std::stop_token stop) {
+  for (const std::string& tag : listed.tags) {
+    const auto key = ParseKeyTag(tag);
+    const std::string current = key.has_value() ? KeyTagOf(key->key) : tag;
+    if (std::binary_search(listed.tags.begin(), listed.tags.end(), current)) {
+      continue;
+    }
+    const auto digest = ResolveTag(repository, current, stop);
+    if (digest.ok() && *digest == listed.digest) {
+      return absl::FailedPreconditionError(
+          fmt::format("manifest {} was published again since it was listed", digest->Short()));
+    }
+    if (!digest.ok() && !absl::IsNotFound(digest.status())) {
+      return digest.status();
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RegistryStore::DeleteManifest(const std::string& repository,
+                                           const StoredManifest& listed, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
+  CW_RETURN_IF_ERROR(CheckUnchanged(repository, listed, stop));
+  CW_RETURN_IF_ERROR(RemoveManifest(address, listed.digest, stop));
+  // In a registry without the referrers API, the list of referrers is a manifest of its own.
+  CW_ASSIGN_OR_RETURN(const std::optional<Digest> list,
+                      ReferrersAt(address).ListDigest(listed.digest, stop));
+  return list.has_value() ? RemoveManifest(address, *list, std::move(stop)) : absl::OkStatus();
+}
+
+absl::Status RegistryStore::RemoveManifest(const Address& address, const Digest& digest,
+                                           std::stop_token stop) {
+  const http::Request request{
+      .method = http::Method::kDelete,
+      .url = fmt::format("{}/manifests/{}", address.url, digest.ToString())};
+  CW_ASSIGN_OR_RETURN(const http::Response response,
+                      session_.Send(request, address.remove, std::move(stop)));
+  if (response.status == kNotFound) {
+    return absl::OkStatus();
+  }
+  const absl::Status status = RegistryStatus(response, fmt::format("DELETE {}", request.url));
+  const bool unsupported =
+      response.status == kNotAllowed ||
+      (response.status == kBadRequest && response.body.find("UNSUPPORTED") != std::string::npos);
+  return unsupported ? absl::UnimplementedError(Message(status)) : status;
+}
+
+absl::StatusOr<SweepReport> RegistryStore::SweepBlobs(const std::string& repository,
+                                                      const SweepRequest& /*request*/,
+                                                      std::stop_token /*stop*/) {
+  CW_RETURN_IF_ERROR(AddressOf(repository).status());
+  return SweepReport{};
 }
 
 absl::Status RegistryStore::Ping(std::stop_token stop) {

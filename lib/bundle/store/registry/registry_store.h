@@ -4,6 +4,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,6 +25,10 @@ struct RegistryOptions {
 
 // Stores bundles in an OCI registry (distribution-spec 1.1). Apart from the Session it keeps no
 // state.
+//
+// Registries list only tags, and have no record of times. A manifest that is written under the tag
+// of a key therefore also gets a tag of its own (key_tag.h), under which it is found after the tag
+// of the key has moved on.
 class RegistryStore : public Store {
  public:
   // `clock` must outlive this object.
@@ -50,6 +55,13 @@ class RegistryStore : public Store {
                                                     std::stop_token stop) override;
   absl::StatusOr<Digest> WriteReferrer(const std::string& repository, const std::string& bytes,
                                        std::stop_token stop) override;
+  absl::StatusOr<std::vector<std::string>> ListRepositories(std::stop_token stop) override;
+  absl::StatusOr<ManifestList> ListManifests(const std::string& repository,
+                                             std::stop_token stop) override;
+  absl::Status DeleteManifest(const std::string& repository, const StoredManifest& listed,
+                              std::stop_token stop) override;
+  absl::StatusOr<SweepReport> SweepBlobs(const std::string& repository, const SweepRequest& request,
+                                         std::stop_token stop) override;
   absl::Status Ping(std::stop_token stop) override;
 
  private:
@@ -59,6 +71,7 @@ class RegistryStore : public Store {
     std::string url;   // "http://host/v2/base/team/llama"
     std::string pull;
     std::string push;
+    std::string remove;
   };
   absl::StatusOr<Address> AddressOf(const std::string& repository) const;
   absl::StatusOr<std::string> GetManifest(const Address& address, const std::string& reference,
@@ -68,6 +81,16 @@ class RegistryStore : public Store {
   absl::StatusOr<http::Response> SendManifest(const http::Request& request,
                                               const std::string& scope, std::stop_token stop);
   ReferrerList ReferrersAt(const Address& address);
+  // Returns all names of a paged list, such as the tags of a repository.
+  absl::StatusOr<std::vector<std::string>> ListNames(std::string url, const std::string& scope,
+                                                     std::string_view member, std::stop_token stop);
+  // FAILED_PRECONDITION if the tag of a key of `listed` points to the manifest again.
+  absl::Status CheckUnchanged(const std::string& repository, const StoredManifest& listed,
+                              std::stop_token stop);
+  absl::Status RemoveManifest(const Address& address, const Digest& digest, std::stop_token stop);
+  // Writes a manifest under a second tag with the current time, unless `tag` names it already.
+  absl::Status WriteDatedTag(const std::string& repository, const std::string& bytes,
+                             const std::string& tag, std::stop_token stop);
 
   const RegistryOptions options_;
   const Clock& clock_;

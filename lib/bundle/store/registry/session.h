@@ -20,6 +20,7 @@ namespace cachewarm::bundle {
 // HTTP statuses that several callers handle.
 inline constexpr int kBadRequest = 400;
 inline constexpr int kNotFound = 404;
+inline constexpr int kNotAllowed = 405;
 
 struct SessionOptions {
   std::string origin;     // "http://10.100.0.1:5000"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/fs/dir.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,6 +88,7 @@ TEST_F(DirTest, PathsDoNotFollowLinks) {
     EXPECT_TRUE(absl::IsPermissionDenied(dir.Rename(through + "/file", "x"))) << through;
     EXPECT_TRUE(absl::IsPermissionDenied(dir.SetMode(through, 0777))) << through;
     EXPECT_TRUE(absl::IsPermissionDenied(dir.SetOwner(through, 0, 0))) << through;
+    EXPECT_TRUE(absl::IsPermissionDenied(dir.Touch(through + "/file"))) << through;
   }
   EXPECT_FALSE(dir.MakeDirs("up/x", 0755).ok());
   EXPECT_FALSE(dir.CreateFile("leak", 0644).ok());
@@ -152,6 +154,20 @@ TEST_F(DirTest, StatDoesNotFollowLinks) {
   EXPECT_TRUE(*dir.Exists("leak"));
   EXPECT_FALSE(*dir.Exists("none"));
   EXPECT_FALSE(*dir.Exists("none/below"));
+}
+
+TEST_F(DirTest, TouchSetsTheMtimeToTheTimeOfTheFileSystem) {
+  const Dir dir = root();
+  const timespec old[] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, (temp_ / "root/real/file").c_str(), old, 0), 0);
+  ASSERT_EQ(::utimensat(AT_FDCWD, (temp_ / "secret").c_str(), old, 0), 0);
+  ASSERT_EQ(::chmod((temp_ / "root/real/file").c_str(), 0444), 0);
+  std::ofstream(temp_ / "root/now") << "now";
+  EXPECT_TRUE(dir.Touch("real/file").ok());
+  EXPECT_GE(dir.Stat("real/file")->mtime_ns, dir.Stat("now")->mtime_ns);
+  EXPECT_TRUE(dir.Touch("leak").ok()) << "the link itself";
+  EXPECT_EQ(temp_.Open().Stat("secret")->mtime_ns, 1'000'000'000);
+  EXPECT_TRUE(absl::IsNotFound(dir.Touch("none")));
 }
 
 TEST_F(DirTest, RenameReplacesAndRenameNewDoesNot) {

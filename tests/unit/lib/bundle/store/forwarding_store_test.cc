@@ -63,6 +63,11 @@ TEST_F(ForwardingStoreTest, EveryMethodIsOneCallWithItsName) {
       {"write_manifest", [&] { (void)store_.WriteManifest(kRepository, "{}", "k", {}); }},
       {"referrers", [&] { (void)store_.Referrers(kRepository, digest, "type", {}); }},
       {"write_referrer", [&] { (void)store_.WriteReferrer(kRepository, "{}", {}); }},
+      {"list_repositories", [&] { (void)store_.ListRepositories({}); }},
+      {"list_manifests", [&] { (void)store_.ListManifests(kRepository, {}); }},
+      {"delete_manifest",
+       [&] { (void)store_.DeleteManifest(kRepository, {.digest = digest}, {}); }},
+      {"sweep_blobs", [&] { (void)store_.SweepBlobs(kRepository, {}, {}); }},
       {"ping", [&] { (void)store_.Ping({}); }},
   };
   for (const auto& [name, call] : methods) {
@@ -78,7 +83,8 @@ TEST_F(ForwardingStoreTest, OnlyOperationsThatChangeTheStoreAreWrites) {
       writes.push_back(NameOf(StoreOperation{i}));
     }
   }
-  EXPECT_THAT(writes, ElementsAre("write_blob", "mount_blob", "write_manifest", "write_referrer"));
+  EXPECT_THAT(writes, ElementsAre("write_blob", "mount_blob", "write_manifest", "write_referrer",
+                                  "delete_manifest", "sweep_blobs"));
 }
 
 TEST_F(ForwardingStoreTest, TheResultIsThatOfTheLastAttempt) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +54,91 @@ TEST_F(LayoutTest, IsOciImageLayout) {
   ASSERT_TRUE(blob.ok());
   EXPECT_EQ(item["size"], blob->bytes);
   EXPECT_EQ(blob->mode, 0444U);
+}
+
+class LayoutSweep : public LayoutTest {
+ protected:
+  Descriptor Write(const std::string& text) {
+    return *WriteSmallBlob(store_, place_.repository, text, {});
+  }
+  void MakeOld(const Digest& digest) {
+    const timespec times[] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
+    EXPECT_EQ(::utimensat(AT_FDCWD, path("blobs/sha256/" + digest.hex()).c_str(), times, 0), 0);
+  }
+  SweepReport Sweep(SweepRequest request = {}) {
+    request.min_age = std::chrono::hours(1);
+    const auto swept = store_.SweepBlobs(place_.repository, request, {});
+    EXPECT_TRUE(swept.ok()) << swept.status();
+    return swept.value_or(SweepReport());
+  }
+  bool Exists(const Digest& digest) {
+    return *temp_.Open().Exists("store/team/llama/blobs/sha256/" + digest.hex());
+  }
+};
+
+TEST_F(LayoutSweep, RemovesOnlyOldBlobsThatNoManifestNeeds) {
+  const auto published = PublishContent("x", "k-1");
+  const auto bundle = ReadBundle(place_, published->digest, {});
+  const Descriptor young = Write("young");
+  const Descriptor old = Write("old blob");
+  for (const Digest& digest : {published->digest, bundle->manifest.config.digest,
+                               bundle->manifest.layers[0].digest, old.digest}) {
+    MakeOld(digest);
+  }
+  const SweepReport planned = Sweep({.dry_run = true});
+  EXPECT_TRUE(planned.supported);
+  EXPECT_EQ(planned.blobs, 1);
+  EXPECT_TRUE(Exists(old.digest));
+  EXPECT_EQ(Sweep().bytes, old.bytes);
+  EXPECT_FALSE(Exists(old.digest));
+  EXPECT_TRUE(Exists(young.digest));
+  EXPECT_TRUE(Verify(place_, *bundle, {}, {}).ok());
+  EXPECT_EQ(UploadsLeft(), 0);
+}
+
+TEST_F(LayoutSweep, KeepsWhatAWriterHasFound) {
+  const Descriptor found = Write("found");
+  const Descriptor forgotten = Write("forgotten");
+  MakeOld(found.digest);
+  MakeOld(forgotten.digest);
+  EXPECT_TRUE(*store_.HasBlob(place_.repository, found.digest, {}));
+  EXPECT_EQ(Sweep().blobs, 1);
+  EXPECT_TRUE(Exists(found.digest));
+  EXPECT_FALSE(*store_.HasBlob(place_.repository, forgotten.digest, {}));
+}
+
+TEST_F(LayoutSweep, KeepsBundlesThatAreNoLongerListedButWanted) {
+  const auto published = PublishContent("x", "k-1");
+  const auto bundle = ReadBundle(place_, published->digest, {});
+  const std::string manifest = *store_.ReadManifest(place_.repository, published->digest, {});
+  const auto list = store_.ListManifests(place_.repository, {});
+  ASSERT_TRUE(store_.DeleteManifest(place_.repository, list->manifests[0], {}).ok());
+  ASSERT_EQ(Write(manifest).digest, published->digest);
+  for (const Digest& digest :
+       {published->digest, bundle->manifest.config.digest, bundle->manifest.layers[0].digest}) {
+    MakeOld(digest);
+  }
+  EXPECT_EQ(Sweep({.keep = {published->digest}}).blobs, 0);
+  EXPECT_TRUE(Verify(place_, *bundle, {}, {}).ok());
+  EXPECT_EQ(Sweep().blobs, 3);
+}
+
+TEST_F(LayoutSweep, BlobsOfAnUnreadableManifestAreUnknown) {
+  const auto published = PublishContent("x", "k-1");
+  const Descriptor old = Write("old blob");
+  MakeOld(old.digest);
+  ASSERT_EQ(::chmod(path("blobs/sha256/" + published->digest.hex()).c_str(), 0644), 0);
+  std::ofstream(path("blobs/sha256/" + published->digest.hex())) << "damaged";
+  const auto refused = store_.SweepBlobs(place_.repository, {.min_age = std::chrono::hours(1)}, {});
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+  EXPECT_TRUE(Exists(old.digest));
+}
+
+TEST_F(LayoutSweep, ADirectoryThatIsNoLayoutStaysUnchanged) {
+  ASSERT_TRUE(PublishContent("x", "k-1").ok());
+  EXPECT_EQ(store_.SweepBlobs("team", {}, {})->blobs, 0);
+  EXPECT_FALSE(*temp_.Open().Exists("store/team/.index.lock"));
+  EXPECT_EQ(store_.SweepBlobs("nothing", {}, {})->blobs, 0);
 }
 
 TEST_F(LayoutTest, ReadingCreatesNothing) {

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/bundle/gc/plan.h"
+#include "lib/bundle/transfer.h"
+
+// Reads what a collection is planned from, and carries out its plan. Every function blocks, and
+// returns CANCELLED soon after `stop`.
+namespace cachewarm::bundle {
+
+// Reads the manifests of a repository, and their referrers. A manifest that is damaged or of an
+// unknown kind becomes an item with a problem; any other error of the store is returned.
+absl::StatusOr<GcRepository> ReadGcRepository(const RepositoryRef& ref, std::stop_token stop);
+
+enum class GcResult {
+  kKept,
+  kWouldDelete,  // dry run
+  kDeleted,
+  kChanged,  // kept: published again since it was listed
+  kFailed,
+};
+std::string_view NameOf(GcResult result);
+
+// Receives the result of each item, in the order of the plan, and the error of kFailed.
+using OnGcItem =
+    std::function<void(const GcItem& item, GcResult result, const absl::Status& status)>;
+
+struct GcRun {
+  const GcRepositoryPlan& plan;
+  const GcPolicy& policy;
+  bool dry_run = false;
+  OnGcItem on_item;
+};
+
+// Deletes what the plan says, referrers before their subjects, then sweeps the blobs. A manifest
+// that cannot be deleted is reported and keeps its blobs; the others are deleted nevertheless.
+// Errors: UNIMPLEMENTED, at the first deletion, if the registry does not allow it; those of
+// Store::SweepBlobs().
+absl::StatusOr<SweepReport> CollectRepository(Store& store, const GcRun& run, std::stop_token stop);
+
+}  // namespace cachewarm::bundle

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/bundle/store/layout/sweep.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+#include "lib/bundle/store/layout/index_file.h"
+#include "lib/bundle/store/layout/layout_upload.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_value.h"
+#include "lib/fs/file.h"
+#include "lib/fs/tree.h"
+
+namespace cachewarm::bundle {
+namespace {
+
+using codec::Json;
+
+constexpr char kRemoved[] = ".removed";
+constexpr mode_t kRemovedMode = 0700;
+constexpr size_t kHexDigits = 64;
+// Blobs that are removed under one lock: publishers wait for it at most 30 s.
+constexpr size_t kBatch = 128;
+constexpr int64_t kNanosecondsPerMillisecond = 1'000'000;
+
+WallTime TimeOf(int64_t mtime_ns) {
+  return WallTime(Duration(mtime_ns / kNanosecondsPerMillisecond));
+}
+
+bool IsHex(std::string_view text) {
+  return text.size() == kHexDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// Adds the digests of the descriptors in the member `name`, an object or a list of objects.
+void AddDescriptors(const Json& manifest, const char* name, std::vector<Digest>& to) {
+  const auto found = manifest.find(name);
+  if (found == manifest.end()) {
+    return;
+  }
+  const auto add = [&to](const Json& descriptor) {
+    const auto digest = descriptor.is_object() ? descriptor.find("digest") : descriptor.end();
+    if (digest != descriptor.end() && digest->is_string()) {
+      if (auto parsed = Digest::Parse(digest->get_ref<const std::string&>()); parsed.ok()) {
+        to.push_back(*std::move(parsed));
+      }
+    }
+  };
+  if (!found->is_array()) {
+    add(*found);
+    return;
+  }
+  for (const Json& each : *found) {
+    add(each);
+  }
+}
+
+struct References {
+  std::vector<Digest> blobs;
+  std::vector<Digest> manifests;
+};
+
+// Returns what a manifest or an image index refers to. Reads manifests of any type, because other
+// tools may have written some of them.
+absl::StatusOr<References> ReadReferences(const std::string& text) {
+  CW_ASSIGN_OR_RETURN(const Json json, codec::ParseJson(text, kManifestLimits));
+  if (!json.is_object()) {
+    return absl::InvalidArgumentError("expected an object");
+  }
+  References references;
+  for (const char* name : {"config", "layers", "blobs"}) {
+    AddDescriptors(json, name, references.blobs);
+  }
+  AddDescriptors(json, "manifests", references.manifests);
+  return references;
+}
+
+// Returns the digests of all blobs that `roots` need: themselves, and what they refer to. A root
+// that does not exist needs nothing.
+absl::StatusOr<std::set<Digest>> Reachable(const fs::Dir& repository, std::vector<Digest> roots) {
+  std::set<Digest> needed;
+  while (!roots.empty()) {
+    const Digest digest = std::move(roots.back());
+    roots.pop_back();
+    if (!needed.insert(digest).second) {
+      continue;
+    }
+    const auto text = fs::ReadFile(repository, BlobPath(digest), kManifestBytesMax);
+    if (absl::IsNotFound(text.status())) {
+      continue;
+    }
+    const auto references =
+        text.ok() && DigestOf(*text) == digest
+            ? ReadReferences(*text)
+            : (text.ok() ? absl::DataLossError("it does not match its digest") : text.status());
+    if (IsRetryable(references.status())) {
+      return references.status();
+    }
+    if (!references.ok()) {
+      return absl::FailedPreconditionError(
+          fmt::format("{}: manifest {} cannot be read, so that its blobs are unknown: {}; delete "
+                      "the manifest or restore its blob, then collect again",
+                      repository.name(), digest.Short(), Message(references.status())));
+    }
+    needed.insert(references->blobs.begin(), references->blobs.end());
+    roots.insert(roots.end(), references->manifests.begin(), references->manifests.end());
+  }
+  return needed;
+}
+
+absl::StatusOr<std::set<Digest>> NeededBlobs(const fs::Dir& repository,
+                                             const SweepRequest& request) {
+  CW_ASSIGN_OR_RETURN(const std::vector<IndexItem> items, ReadIndex(repository));
+  std::vector<Digest> roots(request.keep.begin(), request.keep.end());
+  for (const IndexItem& item : items) {
+    if (!request.without.contains(item.manifest.digest)) {
+      roots.push_back(item.manifest.digest);
+    }
+  }
+  return Reachable(repository, std::move(roots));
+}
+
+// Returns the names of blobs that are not in `needed` and not younger than `limit`.
+absl::StatusOr<std::map<std::string, int64_t>> FindUnneeded(const fs::Dir& repository,
+                                                            const std::set<Digest>& needed,
+                                                            WallTime limit) {
+  std::map<std::string, int64_t> found;
+  CW_RETURN_IF_ERROR(fs::Walk(repository, kBlobs, {}, [&](const fs::WalkEntry& entry) {
+    const bool is_blob = entry.stat.type == fs::FileType::kFile && IsHex(entry.path);
+    if (is_blob && TimeOf(entry.stat.mtime_ns) <= limit &&
+        !needed.contains(Digest::FromHex(entry.path))) {
+      found.emplace(entry.path, entry.stat.bytes);
+    }
+    return fs::WalkNext::kContinue;
+  }));
+  return found;
+}
+
+// Moves a blob from .removed/ back. A writer may write the same blob at the same time and rely on
+// its mtime, so the blob gets the present time. NFS has no rename that keeps an existing name.
+absl::Status RestoreBlob(const fs::Dir& repository, const std::string& name) {
+  const std::string removed = fmt::format("{}/{}", kRemoved, name);
+  const std::string blob = fmt::format("{}/{}", kBlobs, name);
+  CW_ASSIGN_OR_RETURN(const bool exists, repository.Exists(blob));
+  if (exists) {
+    return repository.Remove(removed);
+  }
+  CW_RETURN_IF_ERROR(repository.Rename(removed, blob));
+  return repository.Touch(blob);
+}
+
+// Removes one blob; returns false if a writer has used it since the sweep looked at it. A writer
+// that looks for the blob finds it and sets its mtime before the rename, or does not find it and
+// writes it again.
+absl::StatusOr<bool> RemoveBlob(const fs::Dir& repository, const std::string& name,
+                                WallTime limit) {
+  const std::string removed = fmt::format("{}/{}", kRemoved, name);
+  const absl::Status moved = repository.Rename(fmt::format("{}/{}", kBlobs, name), removed);
+  if (!moved.ok()) {
+    return absl::IsNotFound(moved) ? absl::StatusOr<bool>(false) : moved;
+  }
+  CW_ASSIGN_OR_RETURN(const fs::FileStat stat, repository.Stat(removed));
+  if (TimeOf(stat.mtime_ns) > limit) {
+    CW_RETURN_IF_ERROR(RestoreBlob(repository, name));
+    return false;
+  }
+  CW_RETURN_IF_ERROR(repository.Remove(removed));
+  return true;
+}
+
+// Removes up to kBatch blobs under one lock and adds them to `report`. Returns true if there may be
+// more.
+absl::StatusOr<bool> SweepBatch(const fs::Dir& repository, const SweepRequest& request,
+                                const fs::LockWait& wait, SweepReport& report) {
+  CW_ASSIGN_OR_RETURN(const fs::Fd lock, LockIndex(repository, wait));
+  CW_RETURN_IF_ERROR(RestoreRemoved(repository));
+  CW_ASSIGN_OR_RETURN(const std::set<Digest> needed, NeededBlobs(repository, request));
+  // Blobs are dated by the file system, which may be a server with another clock. Starting an
+  // upload also removes the files of uploads whose writer was killed.
+  CW_ASSIGN_OR_RETURN(const UploadFile now_file, UploadFile::Start(repository));
+  CW_ASSIGN_OR_RETURN(const fs::FileStat now, now_file.Stat());
+  const WallTime limit = TimeOf(now.mtime_ns) - request.min_age;
+  CW_ASSIGN_OR_RETURN(const auto unneeded, FindUnneeded(repository, needed, limit));
+  if (unneeded.empty()) {
+    return false;
+  }
+  CW_RETURN_IF_ERROR(repository.MakeDirs(kRemoved, kRemovedMode));
+  size_t done = 0;
+  for (const auto& [name, bytes] : unneeded) {
+    if (++done > kBatch) {
+      return true;
+    }
+    CW_ASSIGN_OR_RETURN(const bool removed, RemoveBlob(repository, name, limit));
+    report.blobs += removed ? 1 : 0;
+    report.bytes += removed ? bytes : 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::Status RestoreRemoved(const fs::Dir& repository) {
+  std::vector<std::string> names;
+  const absl::Status walked = fs::Walk(repository, kRemoved, {}, [&](const fs::WalkEntry& entry) {
+    names.push_back(entry.path);
+    return fs::WalkNext::kContinue;
+  });
+  if (absl::IsNotFound(walked)) {
+    return absl::OkStatus();
+  }
+  CW_RETURN_IF_ERROR(walked);
+  for (const std::string& name : names) {
+    CW_RETURN_IF_ERROR(RestoreBlob(repository, name));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> FindLayouts(const fs::Dir& root, std::stop_token stop) {
+  std::vector<std::string> found;
+  CW_RETURN_IF_ERROR(fs::Walk(root, "", {}, [&](const fs::WalkEntry& entry) {
+    if (stop.stop_requested()) {
+      return fs::WalkNext::kStop;
+    }
+    const size_t slash = entry.path.rfind('/');
+    const std::string name = slash == std::string::npos ? entry.path : entry.path.substr(slash + 1);
+    if (entry.stat.type == fs::FileType::kDirectory) {
+      const bool is_inside = name == "blobs" || name.starts_with('.');
+      return is_inside ? fs::WalkNext::kSkipDirectory : fs::WalkNext::kContinue;
+    }
+    if (name == kLayout && slash != std::string::npos &&
+        CheckRepository(entry.path.substr(0, slash)).ok()) {
+      found.push_back(entry.path.substr(0, slash));
+    }
+    return fs::WalkNext::kContinue;
+  }));
+  if (stop.stop_requested()) {
+    return absl::CancelledError("stopped while looking for repositories");
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+absl::StatusOr<ManifestList> ListLayout(const fs::Dir& repository) {
+  CW_ASSIGN_OR_RETURN(const std::vector<IndexItem> items, ReadIndex(repository));
+  std::map<Digest, StoredManifest> found;
+  for (const IndexItem& item : items) {
+    StoredManifest& manifest = found[item.manifest.digest];
+    manifest.digest = item.manifest.digest;
+    if (!item.tag.empty()) {
+      manifest.tags.push_back(item.tag);
+    }
+  }
+  ManifestList list{.complete = true};
+  for (auto& [digest, manifest] : found) {
+    std::sort(manifest.tags.begin(), manifest.tags.end());
+    const auto stat = repository.Stat(BlobPath(digest));
+    if (stat.ok()) {
+      manifest.published = TimeOf(stat->mtime_ns);
+    } else if (!absl::IsNotFound(stat.status())) {
+      return stat.status();
+    }
+    list.manifests.push_back(std::move(manifest));
+  }
+  return list;
+}
+
+absl::Status DeleteFromLayout(const fs::Dir& repository, const StoredManifest& listed,
+                              const fs::LockWait& wait) {
+  CW_ASSIGN_OR_RETURN(const fs::Fd lock, LockIndex(repository, wait));
+  CW_ASSIGN_OR_RETURN(const ManifestList now, ListLayout(repository));
+  for (const StoredManifest& manifest : now.manifests) {
+    if (manifest.digest == listed.digest && manifest != listed) {
+      return absl::FailedPreconditionError(fmt::format(
+          "manifest {} was published again or tagged since it was listed", listed.digest.Short()));
+    }
+  }
+  CW_ASSIGN_OR_RETURN(std::vector<IndexItem> items, ReadIndex(repository));
+  const auto removed = std::erase_if(
+      items, [&](const IndexItem& item) { return item.manifest.digest == listed.digest; });
+  if (removed > 0) {
+    CW_RETURN_IF_ERROR(ReplaceIndex(repository, items));
+  }
+  return repository.Remove(BlobPath(listed.digest));
+}
+
+absl::StatusOr<SweepReport> SweepLayout(const fs::Dir& repository, const SweepRequest& request,
+                                        const fs::LockWait& wait) {
+  SweepReport report{.supported = true};
+  CW_ASSIGN_OR_RETURN(const bool is_layout, repository.Exists(kLayout));
+  if (!is_layout) {
+    return report;
+  }
+  if (request.dry_run) {
+    CW_ASSIGN_OR_RETURN(const std::set<Digest> needed, NeededBlobs(repository, request));
+    CW_ASSIGN_OR_RETURN(const auto unneeded,
+                        FindUnneeded(repository, needed, wait.clock.Now() - request.min_age));
+    for (const auto& [name, bytes] : unneeded) {
+      ++report.blobs;
+      report.bytes += bytes;
+    }
+    return report;
+  }
+  for (bool more = true; more;) {
+    CW_ASSIGN_OR_RETURN(more, SweepBatch(repository, request, wait, report));
+  }
+  repository.Remove(kRemoved).IgnoreError();
+  return report;
+}
+
+}  // namespace cachewarm::bundle
