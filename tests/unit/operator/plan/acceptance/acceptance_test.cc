@@ -214,6 +214,7 @@ TEST(Acceptance, SelectorWithoutPodsContinuesInjecting) {
   builder.in().pods.clear();
   const Plan plan = builder.Decide();
   EXPECT_EQ(ReasonOf(plan, "Ready"), "Injecting");
+  EXPECT_EQ(fakes::Condition(plan, "Ready")->status, "True");
   ASSERT_TRUE(plan.status.injection.has_value());
   EXPECT_EQ(plan.status.injection->container, "server");
   EXPECT_FALSE(plan.status.injection->gate);

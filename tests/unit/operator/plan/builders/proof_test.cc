@@ -201,6 +201,11 @@ INSTANTIATE_TEST_SUITE_P(
                                cluster.in().nodes.erase(cluster.in().nodes.begin());
                              },
                              140, "BuilderLost", "node n1 is gone"},
+                    LostCase{"node_changed",
+                             [](SnapshotBuilder& cluster, const fakes::PodSetup&) {
+                               cluster.cache("n1").status.node.gpu_type = fakes::kH100;
+                             },
+                             140, "BuilderLost", "node n1 does not have the GPU type"},
                     LostCase{"paused",
                              [](SnapshotBuilder& cluster, const fakes::PodSetup&) {
                                cluster.warmup().spec.paused = true;
