@@ -10,6 +10,19 @@ std::vector<double> WebhookBuckets() {
   return {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2};
 }
 
+// Limit of the series of a total: 20,000 starts series are those of 1,250 warmups with two GPU
+// types.
+constexpr size_t kTotalsMax = 20'000;
+
+metrics::Counter& PodStarts(metrics::Registry& registry) {
+  return registry.NewCounter(
+      {.name = "cachewarm_pod_starts_total",
+       .help = "First starts of pods since the warmup was created, by result (hit, partial, miss, "
+               "...).",
+       .labels = {"namespace", "warmup", "gpu_type", "result"},
+       .series_max = kTotalsMax});
+}
+
 metrics::Counter& ApiRequests(metrics::Registry& registry) {
   return registry.NewCounter({.name = "cachewarm_api_requests_total",
                               .help = "Requests to the Kubernetes API server; code 0: no response.",
@@ -53,20 +66,24 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
                  .labels = {"version"}})
       .Set({version}, 1);
   return Metrics{
-      .pod_starts =
-          registry.NewCounter({.name = "cachewarm_pod_starts_total",
-                               .help = "First starts of pods, by result (hit, partial, miss, ...).",
-                               .labels = {"namespace", "warmup", "gpu_type", "result"}}),
+      .pod_starts = PodStarts(registry),
       .saved_seconds = registry.NewCounter(
           {.name = "cachewarm_saved_seconds_total",
-           .help =
-               "Seconds saved by pods that started faster than the median cold start, minus time "
-               "held.",
-           .labels = of_type}),
-      .lost_seconds = registry.NewCounter({.name = "cachewarm_lost_seconds_total",
-                                           .help = "Seconds lost by pods that started slower than "
-                                                   "the median cold start, including time held.",
-                                           .labels = of_type}),
+           .help = "Seconds saved by pods that started faster than the median cold start, minus "
+                   "time held, since the warmup was created.",
+           .labels = of_type,
+           .series_max = kTotalsMax}),
+      .lost_seconds = registry.NewCounter(
+          {.name = "cachewarm_lost_seconds_total",
+           .help = "Seconds lost by pods that started slower than the median cold start, including "
+                   "time held, since the warmup was created.",
+           .labels = of_type,
+           .series_max = kTotalsMax}),
+      .start_seconds = registry.NewHistogram(
+          {.name = "cachewarm_pod_start_seconds",
+           .help = "Time from the start of the container to Ready, of first starts, by result.",
+           .labels = {"namespace", "warmup", "result"}},
+          metrics::SecondsBuckets()),
       .hold_seconds =
           registry.NewHistogram({.name = "cachewarm_hold_seconds",
                                  .help = "Time that pods were held by the scheduling gate.",
@@ -127,11 +144,17 @@ void Metrics::Forget(const std::string& ns, const std::string& warmup) const {
        {&pod_starts, &saved_seconds, &lost_seconds, &builds, &gate_releases}) {
     counter->Remove(match);
   }
-  for (metrics::Histogram* histogram : {&hold_seconds, &build_seconds}) {
+  for (metrics::Histogram* histogram : {&start_seconds, &hold_seconds, &build_seconds}) {
     histogram->Remove(match);
   }
   for (metrics::Gauge* gauge : {&nodes_waiting, &suspended_bundles}) {
     gauge->Remove(match);
+  }
+}
+
+void Metrics::ForgetTotals() const {
+  for (metrics::Counter* counter : {&pod_starts, &saved_seconds, &lost_seconds}) {
+    counter->Remove({});
   }
 }
 

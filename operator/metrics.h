@@ -9,13 +9,13 @@
 namespace cachewarm::op {
 
 // All metrics of the operator. The references are valid as long as the registry, and the metrics
-// are thread-safe. A start is counted only after it was recorded in the status of its CacheWarmup
-// (operator/apply). If the leader ends between the two, the start is never counted; no start is
-// counted twice.
+// are thread-safe. The first three are totals: the leader raises them to the totals in the status
+// of each CacheWarmup (operator/apply/served_totals.h); a standby has no series of them.
 struct Metrics {
   metrics::Counter& pod_starts;           // labels: namespace, warmup, gpu_type, result
   metrics::Counter& saved_seconds;        // labels: namespace, warmup, gpu_type
   metrics::Counter& lost_seconds;         // labels: namespace, warmup, gpu_type
+  metrics::Histogram& start_seconds;      // labels: namespace, warmup, result
   metrics::Histogram& hold_seconds;       // labels: namespace, warmup
   metrics::Counter& builds;               // labels: namespace, warmup, gpu_type, reason
   metrics::Histogram& build_seconds;      // labels: namespace, warmup, gpu_type
@@ -39,6 +39,9 @@ struct Metrics {
                     double held_seconds) const;
   // Removes the series of the deleted warmup `ns`/`warmup`.
   void Forget(const std::string& ns, const std::string& warmup) const;
+  // Removes the series of all totals. Called when this replica stops leading: the next leader
+  // serves the same totals, and a sum over the replicas would count them twice.
+  void ForgetTotals() const;
 };
 
 // Registers all metrics, and cachewarm_build_info{version} with the value 1.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -141,6 +142,9 @@ struct Injection {
 // Result of a pod's first start (crds/cachewarmups.yaml, status.starts.counts). Cold: the pod had
 // no cache, because it was not injected, injection was suspended, or the node was not warm yet.
 enum class StartResult { kBuilder, kCold, kHit, kPartial, kMiss, kInert, kHollow, kUnknown };
+inline constexpr std::array kStartResults = {
+    StartResult::kBuilder, StartResult::kCold,  StartResult::kHit,    StartResult::kPartial,
+    StartResult::kMiss,    StartResult::kInert, StartResult::kHollow, StartResult::kUnknown};
 
 // The measurements of one start. start_seconds is a whole number: Kubernetes stores whole seconds.
 struct StartSample {
@@ -170,9 +174,24 @@ struct StartCounts {
   friend bool operator==(const StartCounts&, const StartCounts&) = default;
 };
 
+int64_t& CountOf(StartCounts& counts, StartResult result);
+int64_t CountOf(const StartCounts& counts, StartResult result);
+
+// Totals of the starts on nodes of one GPU type. They never decrease.
+struct GpuTypeStarts {
+  std::string gpu_type;
+  StartCounts counts;
+  double saved_seconds = 0;  // as Starts::saved_seconds
+  double lost_seconds = 0;   // as Starts::lost_seconds
+  friend bool operator==(const GpuTypeStarts&, const GpuTypeStarts&) = default;
+};
+
+inline constexpr size_t kGpuTypeStartsMax = 32;
+
 struct Starts {
   WallTime counting_started_time{};
   StartCounts counts;
+  std::vector<GpuTypeStarts> gpu_types;  // sorted by GPU type; at most kGpuTypeStartsMax
   double hold_median_seconds = 0;
   double cold_median_seconds = 0;
   double warm_median_seconds = 0;

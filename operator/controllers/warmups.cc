@@ -189,6 +189,7 @@ void Warmups::ForgetOthers(const kube::ObjectName& name, const std::string& uid)
     }
     writes_.erase(before);
   }
+  deps_.metrics.Forget(name.ns, name.name);
   deps_.dry_runs.Forget(before);
   deps_.job_refusals.KeepOnly(before, {});
 }

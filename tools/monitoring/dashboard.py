@@ -50,8 +50,8 @@ def per_second(metric, label):
 
 def starts(results, compare="=~", labels=""):
     series = of_warmup("cachewarm_pod_starts_total", f'result{compare}"{results}"')
-    events = q.events(series, RANGE)
-    return q.sum_by(labels, events) if labels else f"sum({events})"
+    counts = q.total_increase(series, q.OF_RESULT, RANGE)
+    return q.sum_by(labels, counts) if labels else f"sum({counts})"
 
 
 def start_share(results, labels=""):
@@ -59,7 +59,7 @@ def start_share(results, labels=""):
 
 
 def seconds(counter, window):
-    return f"sum({q.increase(of_warmup(counter), window)})"
+    return f"sum({q.total_increase(of_warmup(counter), q.OF_TYPE, window)})"
 
 
 def start_panels():
@@ -78,11 +78,16 @@ def start_panels():
         Panel("Starts", "First starts of pods that count for the hit rate.",
               [(starts(q.NOT_COUNTED, "!~"), "starts")], "number", "short", 6, 4),
         Panel("Starts by result", "First starts of pods.",
-              counted("cachewarm_pod_starts_total", "result", True), "bars", width=12),
+              [(q.sum_by("result", q.total_increase(of_warmup("cachewarm_pod_starts_total"),
+                                                    q.OF_RESULT, STEP)), "{{result}}")],
+              "bars", width=12),
         Panel("Hits and partial hits by warmup", "Share of the starts that count.",
               [(start_share(q.USED_BUNDLE, q.OF_WARMUP), by_warmup)], "shares", "percentunit", 12),
         Panel("Time saved and lost", "Against the median cold start, per step.",
               [(seconds(saved, STEP), "saved"), (seconds(lost, STEP), "lost")], "lines", "s"),
+        Panel("Duration of starts by result", "Median time from the start of the container to Ready.",
+              [(q.quantile(0.5, of_warmup("cachewarm_pod_start_seconds"), STEP, "result"),
+                "{{result}}")], "lines", "s"),
         Panel("Time that pods are held", "From the creation of a pod to its release.",
               durations("cachewarm_hold_seconds", True), "lines", "s"),
         Panel("Releases by reason", "Held pods that were released.",

@@ -43,8 +43,8 @@ def of_starts(results, compare="=~"):
     return q.sum_by(q.OF_WARMUP, f'{STARTS}{{result{compare}"{results}"}}')
 
 
-def seconds(labels, counter):
-    return q.sum_by(labels, q.increase(counter, WINDOW, before=WINDOW))
+def total(labels, counter):
+    return q.total_increase(counter, labels, WINDOW, before=WINDOW)
 
 
 def events(labels, counter):
@@ -53,12 +53,11 @@ def events(labels, counter):
 
 def records():
     counted = of_starts(q.NOT_COUNTED, "!~")
-    of_type = "namespace, warmup, gpu_type"
     return [
-        Record(STARTS, events(f"{of_type}, result", "cachewarm_pod_starts_total")),
-        Record(SAVED, seconds(of_type, "cachewarm_saved_seconds_total")),
-        Record(LOST, seconds(of_type, "cachewarm_lost_seconds_total")),
-        Record(BUILDS, events(f"{of_type}, reason", "cachewarm_builds_total")),
+        Record(STARTS, total(q.OF_RESULT, "cachewarm_pod_starts_total")),
+        Record(SAVED, total(q.OF_TYPE, "cachewarm_saved_seconds_total")),
+        Record(LOST, total(q.OF_TYPE, "cachewarm_lost_seconds_total")),
+        Record(BUILDS, events(f"{q.OF_TYPE}, reason", "cachewarm_builds_total")),
         Record(RELEASES, events(f"{q.OF_WARMUP}, reason", "cachewarm_gate_releases_total")),
         Record(f"namespace_warmup:cachewarm_hits:ratio{WINDOW}",
                q.share(of_starts("hit", "="), counted)),

@@ -127,6 +127,13 @@ constexpr Field<StartCounts> kStartCounts[] = {
     Optional<&StartCounts::hollow>("hollow"),   Optional<&StartCounts::unknown>("unknown"),
 };
 
+constexpr Field<GpuTypeStarts> kGpuTypeStarts[] = {
+    Required<&GpuTypeStarts::gpu_type>("gpuType", kGpuType),
+    Optional<&GpuTypeStarts::counts, kStartCounts>("counts"),
+    Optional<&GpuTypeStarts::saved_seconds>("savedSeconds"),
+    Optional<&GpuTypeStarts::lost_seconds>("lostSeconds"),
+};
+
 constexpr Field<StartSample> kStartSample[] = {
     Required<&StartSample::pod_uid>("podUID", kUid),
     Always<&StartSample::result, kStartResultWords>("result"),
@@ -143,6 +150,7 @@ constexpr Field<StartSample> kStartSample[] = {
 constexpr Field<Starts> kStarts[] = {
     Optional<&Starts::counting_started_time>("countingStartedTime"),
     Optional<&Starts::counts, kStartCounts>("counts"),
+    Optional<&Starts::gpu_types, kGpuTypeStarts>("gpuTypes", {.items = kGpuTypeStartsMax}),
     Optional<&Starts::hold_median_seconds>("holdMedianSeconds"),
     Optional<&Starts::cold_median_seconds>("coldMedianSeconds"),
     Optional<&Starts::warm_median_seconds>("warmMedianSeconds"),

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "operator/plan/starts/totals.h"
 
 namespace cachewarm::plan {
 
@@ -89,28 +89,6 @@ double CompileSpanFor(const api::Starts& starts, const std::vector<api::BundleSt
   return span;
 }
 
-int64_t& CountOf(api::StartCounts& counts, StartResult result) {
-  switch (result) {
-    case StartResult::kBuilder:
-      return counts.builder;
-    case StartResult::kCold:
-      return counts.cold;
-    case StartResult::kHit:
-      return counts.hit;
-    case StartResult::kPartial:
-      return counts.partial;
-    case StartResult::kMiss:
-      return counts.miss;
-    case StartResult::kInert:
-      return counts.inert;
-    case StartResult::kHollow:
-      return counts.hollow;
-    case StartResult::kUnknown:
-      break;
-  }
-  return counts.unknown;
-}
-
 // Limits `recent` to kRecentMax. Removes the oldest cold start if more than kColdKept are cold,
 // else the oldest other start. So the newest kColdKept cold starts stay: cold starts become rare,
 // and every saving is measured against them.
@@ -122,12 +100,6 @@ void Trim(std::vector<StartSample>& recent) {
     });
     recent.erase(oldest == recent.end() ? recent.begin() : oldest);
   }
-}
-
-// Rounds to milliseconds, so that floating-point noise does not change the status, and turns -0.0
-// into 0, as the API server does: a value that is read back must compare equal.
-double Rounded(double seconds) {
-  return std::round(seconds * 1000) / 1000 + 0.0;
 }
 
 }  // namespace
@@ -177,7 +149,7 @@ double WarmSeconds(const api::Starts& starts, const StartKind& kind) {
 }
 
 void AddSample(api::Starts& starts, const StartSample& sample) {
-  ++CountOf(starts.counts, sample.result);
+  AddToTotals(starts, sample);
   starts.recent.push_back(sample);
   Trim(starts.recent);
   const auto any = [](const StartSample&) { return true; };
@@ -194,11 +166,6 @@ void AddSample(api::Starts& starts, const StartSample& sample) {
     }
   }
   starts.hold_median_seconds = Rounded(Median(std::move(holds)));
-  if (sample.saved_seconds > 0) {
-    starts.saved_seconds = Rounded(starts.saved_seconds + sample.saved_seconds);
-  } else {
-    starts.lost_seconds = Rounded(starts.lost_seconds - sample.saved_seconds);
-  }
 }
 
 std::string DescribeSample(const StartSample& sample, std::string_view skip_reason) {

@@ -38,8 +38,8 @@ double ColdSecondsOfKey(const api::Starts& starts, std::string_view key);
 // none was measured.
 double WarmSeconds(const api::Starts& starts, const StartKind& kind);
 
-// Adds the sample to `counts` and `recent`, and updates medians and sums. `recent` keeps 64
-// samples, among them the newest 16 cold starts.
+// Adds the sample to the totals (totals.h) and to `recent`, and updates the medians. `recent` keeps
+// 64 samples, among them the newest 16 cold starts.
 void AddSample(api::Starts& starts, const api::StartSample& sample);
 
 // Returns the JSON object of annotation kStartAnnotation. `skip_reason` is the reason why the pod

@@ -9,6 +9,7 @@
 #include "lib/gate/core/held.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/starts/savings.h"
+#include "operator/plan/starts/totals.h"
 #include "operator/render/injection.h"
 
 namespace cachewarm::plan {
@@ -242,6 +243,11 @@ CountedStarts DecideStarts(const PlanContext& context) {
   }
   if (out.starts.counting_started_time == WallTime{} && context.acceptance.inject) {
     out.starts.counting_started_time = context.stamp();
+  }
+  if (out.starts.counting_started_time != WallTime{}) {
+    for (const Target& target : context.targets) {
+      TotalsOf(out.starts, target.gpu_type);
+    }
   }
   for (const FirstStart& start : FindStarts(context)) {
     const bool ended = start.ready != WallTime{};

@@ -235,6 +235,35 @@ TEST_F(WarmupsTest, RecreatedWarmupKeepsPodsAndLosesOldEntries) {
   }
 }
 
+TEST_F(WarmupsTest, DeletedWarmupTakesItsTotalsAwayAndItsSuccessorCountsFromZero) {
+  codec::Json warmup = WarmupObject("llama");
+  warmup["status"]["starts"]["gpuTypes"] =
+      codec::Json::array({{{"gpuType", "cpu"}, {"counts", {{"hit", 7}}}}});
+  server.Put(kube::kCacheWarmups, warmup);
+  StartCache();
+  const auto hits = [this] {
+    return Metric(
+        "cachewarm_pod_starts_total{namespace=\"default\",warmup=\"llama\","
+        "gpu_type=\"cpu\",result=\"hit\"}");
+  };
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_EQ(hits(), 7);
+  // The controller sees only the new object, not the time between the two.
+  warmup["metadata"]["uid"] = "uid-successor";
+  warmup["status"]["starts"]["gpuTypes"][0]["counts"]["hit"] = 2;
+  server.Remove(kube::kCacheWarmups, {"default", "llama"});
+  server.Put(kube::kCacheWarmups, warmup);
+  ASSERT_TRUE(Seen());
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_EQ(hits(), 2);
+  server.Remove(kube::kCacheWarmups, {"default", "llama"});
+  ASSERT_TRUE(Eventually([&] {
+    return cluster.warmups.store().Find({"default", "llama"}) == nullptr;
+  }));
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_EQ(hits(), -1);
+}
+
 TEST_F(WarmupsTest, RejectedNodeCacheBlocksNothingElse) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kDeployments, DeploymentObject("llama"));

@@ -53,6 +53,19 @@ TEST(Starts, StartingPodIsObservedUntilCounted) {
   EXPECT_TRUE(fakes::EntriesOf(plan, "n1")->spec.starts.empty());
 }
 
+TEST(Starts, TotalsOfEveryGpuTypeInUseExistBeforeItsFirstStart) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  builder.Node({.name = "n2", .gpu_type = "nvidia/l4/sm_89"});
+  EXPECT_TRUE(builder.Decide().status.starts.gpu_types.empty()) << "counting has not started";
+  builder.Accepted();
+  const std::vector<api::GpuTypeStarts> zeros = {{.gpu_type = "cpu"},
+                                                 {.gpu_type = "nvidia/l4/sm_89"}};
+  Apply(builder, builder.Decide());
+  EXPECT_EQ(builder.status().starts.gpu_types, zeros);
+  EXPECT_FALSE(builder.Decide().status_changed);
+}
+
 TEST(Starts, PodWithoutProbeRequeuesAtAssumedReady) {
   SnapshotBuilder builder = Warm();
   builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
