@@ -158,6 +158,8 @@ struct StartSample {
   double hold_seconds = 0;   // created → gate released
   // Duration of the compiles, from file events; only for builders and pods with the result miss.
   double compile_seconds = 0;
+  // From the start of the container to the last compiled file; 0: none was compiled, or not known.
+  double compiled_after_seconds = 0;
   double saved_seconds = 0;  // net time saved; negative if the cache cost time
   friend bool operator==(const StartSample&, const StartSample&) = default;
 };

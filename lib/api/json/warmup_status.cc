@@ -144,6 +144,7 @@ constexpr Field<StartSample> kStartSample[] = {
     Optional<&StartSample::start_seconds>("startSeconds"),
     Optional<&StartSample::hold_seconds>("holdSeconds"),
     Optional<&StartSample::compile_seconds>("compileSeconds"),
+    Optional<&StartSample::compiled_after_seconds>("compiledAfterSeconds"),
     Optional<&StartSample::saved_seconds>("savedSeconds"),
 };
 

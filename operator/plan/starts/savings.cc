@@ -66,27 +66,30 @@ double ColdMedianFor(const api::Starts& starts, const StartSample& sample) {
   return own > 0 ? own : starts.cold_median_seconds;
 }
 
-double CompileSpanFor(const api::Starts& starts, const std::vector<api::BundleStatus>& bundles,
-                      const StartSample& sample) {
-  double span = 0;
+// Returns the most seconds that a cache can save a start with this key; 0 if nothing is known.
+double MostSavedFor(const api::Starts& starts, const std::vector<api::BundleStatus>& bundles,
+                    const StartSample& sample) {
+  std::vector<double> compiled_after;
   for (const StartSample& each : starts.recent) {
-    if (IsCold(each) && each.key == sample.key) {
-      span = std::max(span, each.compile_seconds);
+    if (IsCold(each) && each.compiled_after_seconds > 0 && !sample.key.empty() &&
+        each.key == sample.key) {
+      compiled_after.push_back(each.compiled_after_seconds);
     }
   }
-  if (span > 0) {
-    return span;
+  if (!compiled_after.empty()) {
+    return Median(std::move(compiled_after));
   }
   // A bundle without native code serves keys of other CPU classes of its GPU type as well.
+  double most = 0;
   for (const api::BundleStatus& bundle : bundles) {
     if (bundle.key == sample.key) {
       return bundle.compile_seconds;
     }
     if (bundle.gpu_type == sample.gpu_type && !bundle.native) {
-      span = std::max(span, bundle.compile_seconds);
+      most = std::max(most, bundle.compile_seconds);
     }
   }
-  return span;
+  return most;
 }
 
 // Limits `recent` to kRecentMax. Removes the oldest cold start if more than kColdKept are cold,
@@ -125,7 +128,7 @@ double NetSavedSeconds(const api::Starts& starts, const std::vector<api::BundleS
     return Rounded(-hold);
   }
   const bool used = sample.result != StartResult::kMiss && sample.result != StartResult::kInert;
-  const double most = used ? CompileSpanFor(starts, bundles, sample) : 0;
+  const double most = used ? MostSavedFor(starts, bundles, sample) : 0;
   return Rounded(std::min(cold - (hold + sample.start_seconds), most));
 }
 

@@ -11,14 +11,17 @@
 namespace cachewarm::plan {
 
 // Returns the net seconds that `sample` saved compared with a cold start of its GPU type:
-//   hit, partial, hollow  min(cold median − (hold + start), compile span); may be negative
+//   hit, partial, hollow  min(cold median − (hold + start), most); may be negative
 //   miss, inert           the same, at most 0: an unused cache saves nothing
 //   cold, unknown         − hold
 //   builder               0
-// The cold median is the median of cold starts; if there were none, of builders' starts. The
-// compile span is the longest compile time measured in a builder or cold pod with the sample's key;
-// if there is none, the compile time recorded in the bundle. If there is no cold median, or the
-// start of `sample` was not measured, the result is −hold (of a builder: 0).
+// The cold median is the median of cold starts; if there were none, of builders' starts. `most` is
+// the median time from the start of the container to the last compiled file, of cold and builders'
+// starts with the sample's key: after that file a cache saves nothing. It holds for engines that
+// write one file after all compiles as well as for those that write many. If no such start was
+// observed, `most` is the compile time recorded in the bundle; if that is unknown too, it is 0. If
+// there is no cold median, or the start of `sample` was not measured, the result is −hold (of a
+// builder: 0).
 double NetSavedSeconds(const api::Starts& starts, const std::vector<api::BundleStatus>& bundles,
                        const api::StartSample& sample);
 

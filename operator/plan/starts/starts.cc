@@ -144,7 +144,10 @@ StartSample Measure(const PlanContext& context, const api::Starts& starts,
     out.start_seconds =
         std::max(0.0, std::chrono::duration<double>(start.ready - start.started).count());
   }
-  out.compile_seconds = start.evidence == nullptr ? 0 : start.evidence->compile_seconds;
+  if (start.evidence != nullptr) {
+    out.compile_seconds = start.evidence->compile_seconds;
+    out.compiled_after_seconds = start.evidence->compiled_after_seconds;
+  }
   out.saved_seconds = NetSavedSeconds(starts, context.builds.bundles.published(), out);
   return out;
 }

@@ -113,6 +113,7 @@ Starts FullStarts() {
                            .start_seconds = 5,
                            .hold_seconds = 2,
                            .compile_seconds = 0.5,
+                           .compiled_after_seconds = 4.5,
                            .saved_seconds = -1.5};
   return {.counting_started_time = At(0),
           .counts = {.builder = 1,
@@ -294,7 +295,8 @@ NodeCacheStatus FullNodeCacheStatus() {
                     .opened = 30,
                     .written = 2,
                     .native_built = 1,
-                    .compile_seconds = 3.5}};
+                    .compile_seconds = 3.5,
+                    .compiled_after_seconds = 9.25}};
   return status;
 }
 

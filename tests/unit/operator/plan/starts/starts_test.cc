@@ -23,7 +23,10 @@ SnapshotBuilder Warm() {
 void Evidence(SnapshotBuilder& builder, const std::string& pod, StartResult result,
               double compile_seconds = 0) {
   builder.cache("n1").status.starts.push_back(
-      {.pod_uid = "uid-" + pod, .result = result, .compile_seconds = compile_seconds});
+      {.pod_uid = "uid-" + pod,
+       .result = result,
+       .compile_seconds = compile_seconds,
+       .compiled_after_seconds = compile_seconds > 0 ? compile_seconds + 2 : 0});
 }
 
 void Apply(SnapshotBuilder& builder, const Plan& plan) {
@@ -304,6 +307,7 @@ TEST(Starts, BuilderIsCountedAsBuilder) {
   ASSERT_EQ(plan.starts_counted.size(), 1U);
   EXPECT_EQ(plan.starts_counted[0].result, StartResult::kBuilder);
   EXPECT_DOUBLE_EQ(plan.starts_counted[0].compile_seconds, 6.5);
+  EXPECT_DOUBLE_EQ(plan.starts_counted[0].compiled_after_seconds, 8.5);
   EXPECT_EQ(plan.status.starts.counts.builder, 1);
   EXPECT_EQ(plan.status.summary.hit, "") << "builders are not in the hit rate";
 }
