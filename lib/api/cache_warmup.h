@@ -235,10 +235,11 @@ struct Suspension {
 
 // Strings for the printer columns.
 struct Summary {
-  std::string types;  // "1/2": of 2 GPU types in use, 1 is warm on all its nodes
-  std::string nodes;  // "3/12": of 12 nodes that need a bundle, 3 have it active
-  std::string hit;    // share of hits: "97%"; empty until a start has been counted
-  std::string saved;  // net start time saved: "3h41m"
+  std::string types;    // "1/2": of 2 GPU types in use, 1 is warm on all its nodes
+  std::string nodes;    // "3/12": of 12 nodes that need a bundle, 3 have it active
+  std::string hit;      // share of hits: "97%"; empty until a start has been counted
+  std::string partial;  // share of partial hits, in the same way
+  std::string saved;    // net start time saved: "3h41m"
   friend bool operator==(const Summary&, const Summary&) = default;
 };
 

@@ -162,9 +162,8 @@ constexpr Field<Starts> kStarts[] = {
 };
 
 constexpr Field<Summary> kSummary[] = {
-    Optional<&Summary::types>("types", kColumn),
-    Optional<&Summary::nodes>("nodes", kColumn),
-    Optional<&Summary::hit>("hit", kColumn),
+    Optional<&Summary::types>("types", kColumn), Optional<&Summary::nodes>("nodes", kColumn),
+    Optional<&Summary::hit>("hit", kColumn),     Optional<&Summary::partial>("partial", kColumn),
     Optional<&Summary::saved>("saved", kColumn),
 };
 

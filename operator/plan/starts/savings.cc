@@ -183,10 +183,10 @@ std::string DescribeSample(const StartSample& sample, std::string_view skip_reas
   return codec::DumpJson(out);
 }
 
-std::string HitRate(const api::StartCounts& counts) {
+std::string ShareOf(const api::StartCounts& counts, StartResult result) {
   const int64_t all =
       counts.cold + counts.hit + counts.partial + counts.miss + counts.inert + counts.hollow;
-  return all == 0 ? "" : fmt::format("{}%", counts.hit * 100 / all);
+  return all == 0 ? "" : fmt::format("{}%", CountOf(counts, result) * 100 / all);
 }
 
 }  // namespace cachewarm::plan

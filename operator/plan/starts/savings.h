@@ -49,8 +49,8 @@ void AddSample(api::Starts& starts, const api::StartSample& sample);
 // did not get the cache, "" if it did.
 std::string DescribeSample(const api::StartSample& sample, std::string_view skip_reason);
 
-// Returns the share of hits among the counted starts, such as "97%"; "" if there are none. Ignores
-// starts of builders and unknown results.
-std::string HitRate(const api::StartCounts& counts);
+// Returns the share of starts with this result among the counted starts, such as "97%"; "" if there
+// are none. Ignores starts of builders and unknown results.
+std::string ShareOf(const api::StartCounts& counts, api::StartResult result);
 
 }  // namespace cachewarm::plan

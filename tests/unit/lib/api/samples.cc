@@ -202,7 +202,8 @@ WarmupStatus FullWarmupStatus() {
   status.suspended_bundles = {FullSuspendedBundle()};
   status.builders = {FullBuilder()};
   status.starts = FullStarts();
-  status.summary = {.types = "2/2", .nodes = "12/12", .hit = "97%", .saved = "3h41m"};
+  status.summary = {
+      .types = "2/2", .nodes = "12/12", .hit = "97%", .partial = "2%", .saved = "3h41m"};
   return status;
 }
 

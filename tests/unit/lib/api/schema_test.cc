@@ -120,6 +120,7 @@ TEST(Schema, AcceptsStatusesWithOverlongValues) {
                              &status.summary.types,
                              &status.summary.nodes,
                              &status.summary.hit,
+                             &status.summary.partial,
                              &status.summary.saved}) {
     *field = text;
   }

@@ -198,21 +198,24 @@ TEST(Savings, SkippedPodAnnotationHasReason) {
             std::string::npos);
 }
 
-struct RateCase {
+struct ShareCase {
   api::StartCounts counts;
-  const char* text;
+  const char* hit;
+  const char* partial;
 };
 
-TEST(Savings, HitRateExcludesBuildersAndUnknown) {
-  const RateCase cases[] = {
-      {{}, ""},
-      {{.builder = 3, .unknown = 2}, ""},
-      {{.builder = 1, .cold = 1, .hit = 5}, "83%"},
-      {{.hit = 7, .unknown = 9}, "100%"},
-      {{.hit = 2, .partial = 1, .miss = 1, .inert = 1, .hollow = 1}, "33%"},
+TEST(Savings, SharesExcludeBuildersAndUnknown) {
+  const ShareCase cases[] = {
+      {{}, "", ""},
+      {{.builder = 3, .unknown = 2}, "", ""},
+      {{.builder = 1, .cold = 1, .hit = 5}, "83%", "0%"},
+      {{.hit = 7, .unknown = 9}, "100%", "0%"},
+      {{.cold = 1, .partial = 9, .unknown = 4}, "0%", "90%"},
+      {{.hit = 2, .partial = 1, .miss = 1, .inert = 1, .hollow = 1}, "33%", "16%"},
   };
-  for (const RateCase& each : cases) {
-    EXPECT_EQ(HitRate(each.counts), each.text);
+  for (const ShareCase& each : cases) {
+    EXPECT_EQ(ShareOf(each.counts, StartResult::kHit), each.hit);
+    EXPECT_EQ(ShareOf(each.counts, StartResult::kPartial), each.partial);
   }
 }
 

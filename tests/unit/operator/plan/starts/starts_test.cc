@@ -434,6 +434,7 @@ TEST(Starts, SumsAreExactAfterOneColdAndFiveWarmStarts) {
   EXPECT_DOUBLE_EQ(starts.saved_seconds, 5 * 33);
   EXPECT_DOUBLE_EQ(starts.lost_seconds, 0);
   EXPECT_EQ(builder.status().summary.hit, "83%");
+  EXPECT_EQ(builder.status().summary.partial, "0%");
   EXPECT_EQ(builder.status().summary.saved, "2m45s");
 }
 
