@@ -161,6 +161,7 @@ struct StartSample {
   // From the start of the container to the last compiled file; 0: none was compiled, or not known.
   double compiled_after_seconds = 0;
   double saved_seconds = 0;  // net time saved; negative if the cache cost time
+  int devices = 0;           // accelerators of the container
   friend bool operator==(const StartSample&, const StartSample&) = default;
 };
 
@@ -185,6 +186,12 @@ struct GpuTypeStarts {
   StartCounts counts;
   double saved_seconds = 0;  // as Starts::saved_seconds
   double lost_seconds = 0;   // as Starts::lost_seconds
+  // The same seconds, each multiplied by the number of devices of its pod.
+  double saved_gpu_seconds = 0;
+  double lost_gpu_seconds = 0;
+  // Devices of builder Jobs, multiplied by the seconds from the start of the builder's container to
+  // the end of the build. A builder that is a pod of the workload occupies no additional device.
+  double builder_gpu_seconds = 0;
   friend bool operator==(const GpuTypeStarts&, const GpuTypeStarts&) = default;
 };
 

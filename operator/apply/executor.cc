@@ -317,6 +317,9 @@ void Executor::Count(const plan::Snapshot& snapshot, const plan::Plan& plan) con
       deps_.metrics.start_seconds.Observe({ns, name, std::string(Name(start.result))},
                                           start.start_seconds);
     }
+    if (start.compiled_after_seconds > 0) {
+      deps_.metrics.compile_seconds.Observe({ns, name}, start.compiled_after_seconds);
+    }
   }
   for (const plan::BuildOutcome& build : plan.builds_finished) {
     deps_.metrics.builds.Add({ns, name, build.gpu_type, build.reason});

@@ -12,6 +12,9 @@ void ServeTotals(const op::Metrics& metrics, const std::string& ns, const std::s
     }
     metrics.saved_seconds.RaiseTo({ns, name, type.gpu_type}, type.saved_seconds);
     metrics.lost_seconds.RaiseTo({ns, name, type.gpu_type}, type.lost_seconds);
+    metrics.saved_gpu_seconds.RaiseTo({ns, name, type.gpu_type}, type.saved_gpu_seconds);
+    metrics.lost_gpu_seconds.RaiseTo({ns, name, type.gpu_type}, type.lost_gpu_seconds);
+    metrics.builder_gpu_seconds.RaiseTo({ns, name, type.gpu_type}, type.builder_gpu_seconds);
   }
 }
 

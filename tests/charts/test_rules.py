@@ -63,6 +63,14 @@ def disk(used, limit, node="a"):
             agent("cachewarm_root_limit_bytes", limit, node)]
 
 
+def certificate(values, pod="operator-1"):
+    return of_program("cachewarm_webhook_certificate_expiry_timestamp_seconds", values, pod)
+
+
+def condition(values, node="a", kind="GPUNotVisible"):
+    return agent("cachewarm_node_condition", values, node, f'type="{kind}"')
+
+
 def quarantine(values, node="a", reason="VerifyFailed"):
     return agent("cachewarm_quarantined_bundles", values, node, f'reason="{reason}"')
 
@@ -116,6 +124,25 @@ CASES = [
     silent("CachewarmNoAdmission", "restart: one replica has not checked yet",
            [admission("policy", "1x30"), admission("policy", "_x5 0x30", "operator-2")], "15m"),
 
+    fires("CachewarmWebhookCertificateExpiring", "in 6 days 21 hours",
+          [certificate("600000x120"), certificate("900000x120", "operator-2")], "90m",
+          "6d 21h 10m 0s", namespace="cachewarm-system"),
+    silent("CachewarmWebhookCertificateExpiring", "healthy: in 90 days",
+           [certificate("7776000x120")], "90m"),
+    silent("CachewarmWebhookCertificateExpiring", "healthy: no webhook", [certificate("0x120")],
+           "90m"),
+    silent("CachewarmWebhookCertificateExpiring", "restart: the new certificate is served",
+           [certificate("600000x30 stale _x3 7776000x90")], "90m"),
+
+    fires("CachewarmGPUNotVisible", "two of three nodes",
+          [condition("1x30"), condition("1x30", "b"), condition("0x30", "c")], "20m", "2",
+          namespace="cachewarm-system"),
+    silent("CachewarmGPUNotVisible", "healthy", [condition("0x30"), condition("0x30", "b")], "20m"),
+    silent("CachewarmGPUNotVisible", "healthy: another condition",
+           [condition("1x30", kind="GPULabelsDiffer")], "20m"),
+    silent("CachewarmGPUNotVisible", "restart: the driver answers again",
+           [condition("1x10 stale 0x30")], "20m"),
+
     fires("CachewarmNodeDiskOverBudget", "95 of 100 bytes", disk("95x30", "100x30"), "20m", "95%",
           namespace="cachewarm-system", pod="agent-a", node="a"),
     silent("CachewarmNodeDiskOverBudget", "healthy", disk("90x30", "100x30"), "20m"),
@@ -145,6 +172,17 @@ CASES = [
            [store("UNAVAILABLE", "_x25 1+1x2 3x60")], "40m"),
     silent("CachewarmStoreUnreachable", "restart: old failures do not count",
            [store("UNAVAILABLE", "500x10 stale"), store("OK", "9x10 stale _x2 1+1x60")], "40m"),
+
+    fires("CachewarmPodHeldPastDeadline", "two pods",
+          [of_warmup("cachewarm_pods_held_past_deadline", "0x9 2x30")], "15m", "2", **WARMUP),
+    silent("CachewarmPodHeldPastDeadline", "healthy",
+           [of_warmup("cachewarm_pods_held_past_deadline", "0x30"),
+            of_warmup("cachewarm_pods_held", "9x30")], "15m"),
+    silent("CachewarmPodHeldPastDeadline", "healthy: released with the second attempt",
+           [of_warmup("cachewarm_pods_held_past_deadline", "0x9 1 0x30")], "15m"),
+    silent("CachewarmPodHeldPastDeadline", "restart: the next leader releases them",
+           [of_warmup("cachewarm_pods_held_past_deadline", "0x8 1 stale"),
+            of_warmup("cachewarm_pods_held_past_deadline", "_x10 0x30", pod="operator-2")], "15m"),
 
     fires("CachewarmPodsReleasedAtDeadline", "five of six pods",
           [releases("ReleasedAtDeadline", "_x9 1+1x4 5x90"), releases("ReleasedWarm", "_x9 1x90")],

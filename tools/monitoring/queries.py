@@ -30,9 +30,9 @@ def total_increase(series, labels, window, before="1h"):
 
 def increase(series, window, before="1h"):
     """The increase of a counter in the memory of a program. The program creates a series with its
-    first event, so its first value is already a count, which increase() omits. A series with a sample in the
-    window but none in the time `before` it is new, and its first value is added. A gap in the
-    scrapes that is shorter than `before` makes no series new."""
+    first event, so its first value is already a count, which increase() omits. A series with a
+    sample in the window but none in the time `before` it is new, and its first value is added. A
+    gap in the scrapes that is shorter than `before` makes no series new."""
     grown = f"increase({series}[{window}])"
     first = (f"(min_over_time({series}[{window}])"
              f" unless last_over_time({series}[{before}] offset {window}))")
@@ -40,8 +40,9 @@ def increase(series, window, before="1h"):
 
 
 def events(series, window, before="1h"):
-    """The increase of a counter in the memory of a program that counts by one. increase() extrapolates to the borders of the
-    window, so that one event becomes 1.02; the number is an integer again."""
+    """The increase of a counter in the memory of a program that counts by one. increase()
+    extrapolates to the borders of the window, so that one event becomes 1.02; the number is an
+    integer again."""
     return f"round{increase(series, window, before)}"
 
 

@@ -132,6 +132,9 @@ constexpr Field<GpuTypeStarts> kGpuTypeStarts[] = {
     Optional<&GpuTypeStarts::counts, kStartCounts>("counts"),
     Optional<&GpuTypeStarts::saved_seconds>("savedSeconds"),
     Optional<&GpuTypeStarts::lost_seconds>("lostSeconds"),
+    Optional<&GpuTypeStarts::saved_gpu_seconds>("savedGPUSeconds"),
+    Optional<&GpuTypeStarts::lost_gpu_seconds>("lostGPUSeconds"),
+    Optional<&GpuTypeStarts::builder_gpu_seconds>("builderGPUSeconds"),
 };
 
 constexpr Field<StartSample> kStartSample[] = {
@@ -146,6 +149,7 @@ constexpr Field<StartSample> kStartSample[] = {
     Optional<&StartSample::compile_seconds>("compileSeconds"),
     Optional<&StartSample::compiled_after_seconds>("compiledAfterSeconds"),
     Optional<&StartSample::saved_seconds>("savedSeconds"),
+    Optional<&StartSample::devices>("devices"),
 };
 
 constexpr Field<Starts> kStarts[] = {

@@ -137,7 +137,8 @@ StartSample Measure(const PlanContext& context, const api::Starts& starts,
       .key = key == nullptr ? std::string() : key->key,
       .gpu_type = node.cache == nullptr ? std::string() : node.cache->status.node.gpu_type,
       .result = ClassifyStart(context, start),
-      .hold_seconds = gate::HeldSecondsOf(*pod.pod)};
+      .hold_seconds = gate::HeldSecondsOf(*pod.pod),
+      .devices = pod.factors.devices};
   // The time until Ready is the engine's start time only if there is a readiness probe and the
   // container was not restarted.
   if (context.pod_template.has_readiness_probe && pod.container->restarts == 0) {
@@ -250,6 +251,10 @@ CountedStarts DecideStarts(const PlanContext& context) {
   if (out.starts.counting_started_time != WallTime{}) {
     for (const Target& target : context.targets) {
       TotalsOf(out.starts, target.gpu_type);
+    }
+    for (const BuildOutcome& build : context.builds.effects.builds_finished) {
+      double& total = TotalsOf(out.starts, build.gpu_type).builder_gpu_seconds;
+      total = Rounded(total + build.gpu_seconds);
     }
   }
   for (const FirstStart& start : FindStarts(context)) {

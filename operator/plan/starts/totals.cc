@@ -39,7 +39,11 @@ api::GpuTypeStarts& TotalsOf(api::Starts& starts, std::string_view gpu_type) {
 
 void AddToTotals(api::Starts& starts, const api::StartSample& sample) {
   Add(starts, sample);
-  Add(TotalsOf(starts, sample.gpu_type), sample);
+  api::GpuTypeStarts& type = TotalsOf(starts, sample.gpu_type);
+  Add(type, sample);
+  const double gpu_seconds = sample.saved_seconds * sample.devices;
+  type.saved_gpu_seconds = Rounded(type.saved_gpu_seconds + std::max(0.0, gpu_seconds));
+  type.lost_gpu_seconds = Rounded(type.lost_gpu_seconds - std::min(0.0, gpu_seconds));
 }
 
 double Rounded(double seconds) {

@@ -216,6 +216,7 @@ TEST(EveryMetricHasATestOfItsValue, OfTheOperator) {
   const std::string here = "tests/unit/operator/metric_values_test.cc";
   const std::string executor = "tests/unit/operator/apply/executor_test.cc";
   const std::string releases = "tests/unit/operator/apply/releases_test.cc";
+  const std::string warmups = "tests/unit/operator/controllers/warmups_test.cc";
   const std::string service = "tests/unit/operator/webhook/service_test.cc";
   fakes::ExpectATestForEveryMetric(
       "operator/metrics.cc",

@@ -114,7 +114,8 @@ Starts FullStarts() {
                            .hold_seconds = 2,
                            .compile_seconds = 0.5,
                            .compiled_after_seconds = 4.5,
-                           .saved_seconds = -1.5};
+                           .saved_seconds = -1.5,
+                           .devices = 2};
   return {.counting_started_time = At(0),
           .counts = {.builder = 1,
                      .cold = 2,
@@ -127,7 +128,10 @@ Starts FullStarts() {
           .gpu_types = {{.gpu_type = "cpu",
                          .counts = {.cold = 2, .hit = 3},
                          .saved_seconds = 13'260,
-                         .lost_seconds = 3}},
+                         .lost_seconds = 3,
+                         .saved_gpu_seconds = 26'520,
+                         .lost_gpu_seconds = 6,
+                         .builder_gpu_seconds = 90.5}},
           .hold_median_seconds = 2,
           .cold_median_seconds = 41,
           .warm_median_seconds = 5.5,

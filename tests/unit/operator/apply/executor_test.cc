@@ -54,7 +54,10 @@ TEST_F(ExecutorTest, ServesTheTotalsOfTheStatus) {
   plan.status.starts.gpu_types = {{.gpu_type = "cpu",
                                    .counts = {.cold = 1, .hit = 2},
                                    .saved_seconds = 12.5,
-                                   .lost_seconds = 2},
+                                   .lost_seconds = 2,
+                                   .saved_gpu_seconds = 25,
+                                   .lost_gpu_seconds = 4,
+                                   .builder_gpu_seconds = 80},
                                   {.gpu_type = "nvidia/l4/sm_89"}};
   const auto starts = [this](const std::string& type, const std::string& result) {
     return Metric("cachewarm_pod_starts_total{namespace=\"default\",warmup=\"llama\",gpu_type=\"" +
@@ -68,6 +71,9 @@ TEST_F(ExecutorTest, ServesTheTotalsOfTheStatus) {
     EXPECT_EQ(starts("cpu", "cold"), 1);
     EXPECT_EQ(Metric("cachewarm_saved_seconds_total" + cpu), 12.5);
     EXPECT_EQ(Metric("cachewarm_lost_seconds_total" + cpu), 2);
+    EXPECT_EQ(Metric("cachewarm_saved_gpu_seconds_total" + cpu), 25);
+    EXPECT_EQ(Metric("cachewarm_lost_gpu_seconds_total" + cpu), 4);
+    EXPECT_EQ(Metric("cachewarm_builder_gpu_seconds_total" + cpu), 80);
     for (const api::StartResult result : api::kStartResults) {
       EXPECT_EQ(starts("nvidia/l4/sm_89", std::string(Name(result))), 0);
     }
@@ -80,9 +86,10 @@ TEST_F(ExecutorTest, ServesTheTotalsOfTheStatus) {
 
 TEST_F(ExecutorTest, ObservesStartsAndBuildsOnceTheStatusIsWritten) {
   plan.status_changed = true;
-  plan.starts_counted = {{.gpu_type = "cpu", .result = api::StartResult::kHit, .start_seconds = 5},
-                         {.gpu_type = "cpu", .result = api::StartResult::kHit, .start_seconds = 7},
-                         {.gpu_type = "cpu", .result = api::StartResult::kCold}};
+  plan.starts_counted = {
+      {.gpu_type = "cpu", .result = api::StartResult::kHit, .start_seconds = 5},
+      {.gpu_type = "cpu", .result = api::StartResult::kHit, .start_seconds = 7},
+      {.gpu_type = "cpu", .result = api::StartResult::kCold, .compiled_after_seconds = 30}};
   plan.builds_finished = {{.gpu_type = "cpu", .reason = "Captured", .seconds = 40}};
   ASSERT_TRUE(Execute().ok());
   const std::string warmup = "{namespace=\"default\",warmup=\"llama\"";
@@ -90,6 +97,8 @@ TEST_F(ExecutorTest, ObservesStartsAndBuildsOnceTheStatusIsWritten) {
   EXPECT_EQ(Metric("cachewarm_pod_start_seconds_count" + warmup + ",result=\"hit\"}"), 2);
   EXPECT_EQ(Metric("cachewarm_pod_start_seconds_count" + warmup + ",result=\"cold\"}"), -1)
       << "a start that was not measured is in no histogram";
+  EXPECT_EQ(Metric("cachewarm_compile_seconds_sum" + warmup + "}"), 30);
+  EXPECT_EQ(Metric("cachewarm_compile_seconds_count" + warmup + "}"), 1) << "hits do not compile";
   EXPECT_EQ(Metric("cachewarm_builds_total" + warmup + ",gpu_type=\"cpu\",reason=\"Captured\"}"),
             1);
   EXPECT_EQ(Metric("cachewarm_build_seconds_sum" + warmup + ",gpu_type=\"cpu\"}"), 40);

@@ -264,6 +264,25 @@ TEST_F(WarmupsTest, DeletedWarmupTakesItsTotalsAwayAndItsSuccessorCountsFromZero
   EXPECT_EQ(hits(), -1);
 }
 
+TEST_F(WarmupsTest, PodsThatCannotBeReleasedAreCountedAsHeldAndThenAsOverdue) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  codec::Json pod = HeldPodObject("held", "llama");
+  pod["metadata"]["creationTimestamp"] = FormatTime(clock.Now());
+  server.Put(kube::kPods, pod);
+  server.Intercept([](const kube::Request& request) {
+    return request.resource == "pods" && request.verb == "patch" ? absl::UnavailableError("down")
+                                                                 : absl::OkStatus();
+  });
+  StartCache();
+  const std::string labels = "{namespace=\"default\",warmup=\"llama\"}";
+  EXPECT_TRUE(absl::IsUnavailable(Reconcile().status()));
+  EXPECT_EQ(Metric("cachewarm_pods_held" + labels), 1);
+  EXPECT_EQ(Metric("cachewarm_pods_held_past_deadline" + labels), 0);
+  clock.Advance(std::chrono::seconds(60 + 11));  // the default of spec.gate.maxHoldSeconds
+  EXPECT_TRUE(absl::IsUnavailable(Reconcile().status()));
+  EXPECT_EQ(Metric("cachewarm_pods_held_past_deadline" + labels), 1);
+}
+
 TEST_F(WarmupsTest, RejectedNodeCacheBlocksNothingElse) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kDeployments, DeploymentObject("llama"));

@@ -31,6 +31,22 @@ TEST(Totals, AreThoseOfAllStartsAndOfEachGpuType) {
                 {.gpu_type = "nvidia/l4/sm_89", .counts = {.hit = 1}, .saved_seconds = 4}}));
 }
 
+TEST(Totals, OfGpuSecondsCountEachDeviceOfThePod) {
+  api::Starts starts;
+  const auto add = [&](int devices, double saved) {
+    api::StartSample sample = Sample("nvidia/l4/sm_89", StartResult::kHit, saved);
+    sample.devices = devices;
+    AddToTotals(starts, sample);
+  };
+  add(8, 20.5);
+  add(1, 2);
+  add(0, 1000);
+  add(4, -3);
+  const api::GpuTypeStarts& type = TotalsOf(starts, "nvidia/l4/sm_89");
+  EXPECT_DOUBLE_EQ(type.saved_gpu_seconds, 166);
+  EXPECT_DOUBLE_EQ(type.lost_gpu_seconds, 12);
+}
+
 TEST(Totals, OfAnUnknownGpuTypeHaveANameOfTheirOwn) {
   api::Starts starts;
   AddToTotals(starts, Sample("", StartResult::kCold));
