@@ -334,6 +334,7 @@ void Loop::UpdateConditions(const api::NodeOffer& offer) {
   const std::vector<api::Condition> before =
       std::exchange(conditions_, GpuConditions(conditions_, gpu_, offer, context_.clock.Now()));
   for (const api::Condition& condition : conditions_) {
+    context_.metrics.conditions.Set({condition.type}, condition.status == "True" ? 1 : 0);
     const api::Condition* known = api::FindCondition(before, condition.type);
     if (known == nullptr || known->status != condition.status) {
       const bool holds = condition.status == "True";

@@ -88,6 +88,10 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
       root_limit_bytes(registry.NewGauge(
           {.name = "cachewarm_root_limit_bytes",
            .help = "Byte limit of the agent's root directory (--byte-limit); 0: no limit."})),
+      conditions(registry.NewGauge(
+          {.name = "cachewarm_node_condition",
+           .help = "1 if this condition of the NodeCache is True, 0 if it was True before.",
+           .labels = {"type"}})),
       watched_directories(registry.NewGauge({.name = "cachewarm_watched_directories",
                                              .help = "Directories watched for file events."})),
       redis_requests(registry.NewCounter(

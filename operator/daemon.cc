@@ -304,6 +304,7 @@ void Daemon::Lead(std::stop_token stop) {
   components_->held.SetLeading(false);
   components_->webhook.SetLeading(false);
   components_->build_requests.Stop();
+  parts_.metrics.ForgetWarmups();
   parts_.metrics.leader.Set({}, 0);
 }
 

@@ -10,6 +10,46 @@ std::vector<double> WebhookBuckets() {
   return {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2};
 }
 
+// Limit of the series of a total: 20,000 starts series are those of 1,250 warmups with two GPU
+// types.
+constexpr size_t kTotalsMax = 20'000;
+
+metrics::Counter& PodStarts(metrics::Registry& registry) {
+  return registry.NewCounter(
+      {.name = "cachewarm_pod_starts_total",
+       .help = "First starts of pods since the warmup was created, by result (hit, partial, miss, "
+               "...).",
+       .labels = {"namespace", "warmup", "gpu_type", "result"},
+       .series_max = kTotalsMax});
+}
+
+// A total in GPU seconds or seconds, by GPU type.
+metrics::Counter& Total(metrics::Registry& registry, const std::string& name,
+                        const std::string& help) {
+  return registry.NewCounter({.name = name,
+                              .help = help,
+                              .labels = {"namespace", "warmup", "gpu_type"},
+                              .series_max = kTotalsMax});
+}
+
+metrics::Gauge& OfWarmup(metrics::Registry& registry, const std::string& name,
+                         const std::string& help) {
+  return registry.NewGauge({.name = name, .help = help, .labels = {"namespace", "warmup"}});
+}
+
+// Removes the matching series of the totals and gauges that only the leader serves.
+void RemoveServed(const Metrics& metrics, const std::map<std::string, std::string>& match) {
+  for (metrics::Counter* counter :
+       {&metrics.pod_starts, &metrics.saved_seconds, &metrics.lost_seconds,
+        &metrics.saved_gpu_seconds, &metrics.lost_gpu_seconds, &metrics.builder_gpu_seconds}) {
+    counter->Remove(match);
+  }
+  for (metrics::Gauge* gauge : {&metrics.nodes_waiting, &metrics.suspended_bundles,
+                                &metrics.pods_held, &metrics.pods_overdue}) {
+    gauge->Remove(match);
+  }
+}
+
 metrics::Counter& ApiRequests(metrics::Registry& registry) {
   return registry.NewCounter({.name = "cachewarm_api_requests_total",
                               .help = "Requests to the Kubernetes API server; code 0: no response.",
@@ -53,20 +93,31 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
                  .labels = {"version"}})
       .Set({version}, 1);
   return Metrics{
-      .pod_starts =
-          registry.NewCounter({.name = "cachewarm_pod_starts_total",
-                               .help = "First starts of pods, by result (hit, partial, miss, ...).",
-                               .labels = {"namespace", "warmup", "gpu_type", "result"}}),
-      .saved_seconds = registry.NewCounter(
-          {.name = "cachewarm_saved_seconds_total",
-           .help =
-               "Seconds saved by pods that started faster than the median cold start, minus time "
-               "held.",
-           .labels = of_type}),
-      .lost_seconds = registry.NewCounter({.name = "cachewarm_lost_seconds_total",
-                                           .help = "Seconds lost by pods that started slower than "
-                                                   "the median cold start, including time held.",
-                                           .labels = of_type}),
+      .pod_starts = PodStarts(registry),
+      .saved_seconds = Total(registry, "cachewarm_saved_seconds_total",
+                             "Seconds saved by pods that started faster than the median cold "
+                             "start, minus time held, since the warmup was created."),
+      .lost_seconds = Total(registry, "cachewarm_lost_seconds_total",
+                            "Seconds lost by pods that started slower than the median cold start, "
+                            "including time held, since the warmup was created."),
+      .saved_gpu_seconds = Total(registry, "cachewarm_saved_gpu_seconds_total",
+                                 "Saved seconds, each multiplied by the devices of its pod."),
+      .lost_gpu_seconds = Total(registry, "cachewarm_lost_gpu_seconds_total",
+                                "Lost seconds, each multiplied by the devices of its pod."),
+      .builder_gpu_seconds = Total(registry, "cachewarm_builder_gpu_seconds_total",
+                                   "GPU seconds of builder Jobs, from the start of the container "
+                                   "to the end of the build."),
+      .start_seconds = registry.NewHistogram(
+          {.name = "cachewarm_pod_start_seconds",
+           .help = "Time from the start of the container to Ready, of first starts, by result.",
+           .labels = {"namespace", "warmup", "result"}},
+          metrics::SecondsBuckets()),
+      .compile_seconds = registry.NewHistogram(
+          {.name = "cachewarm_compile_seconds",
+           .help = "Time from the start of the container to the last compiled file, of first "
+                   "starts that compiled.",
+           .labels = {"namespace", "warmup"}},
+          metrics::SecondsBuckets()),
       .hold_seconds =
           registry.NewHistogram({.name = "cachewarm_hold_seconds",
                                  .help = "Time that pods were held by the scheduling gate.",
@@ -83,14 +134,17 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
       .gate_releases = registry.NewCounter({.name = "cachewarm_gate_releases_total",
                                             .help = "Held pods that were released, by reason.",
                                             .labels = {"namespace", "warmup", "reason"}}),
-      .nodes_waiting = registry.NewGauge(
-          {.name = "cachewarm_nodes_waiting",
-           .help = "Nodes that wait for a fetch slot to fetch a bundle of the warmup.",
-           .labels = {"namespace", "warmup"}}),
-      .suspended_bundles = registry.NewGauge(
-          {.name = "cachewarm_suspended_bundles",
-           .help = "Suspended bundles that no other bundle of their key has replaced yet.",
-           .labels = {"namespace", "warmup"}}),
+      .nodes_waiting = OfWarmup(registry, "cachewarm_nodes_waiting",
+                                "Nodes that wait for a fetch slot to fetch a bundle of the "
+                                "warmup."),
+      .suspended_bundles = OfWarmup(registry, "cachewarm_suspended_bundles",
+                                    "Suspended bundles that no other bundle of their key has "
+                                    "replaced yet."),
+      .pods_held = OfWarmup(registry, "cachewarm_pods_held",
+                            "Pods that have the scheduling gate of cachewarm now."),
+      .pods_overdue = OfWarmup(registry, "cachewarm_pods_held_past_deadline",
+                               "Pods that still have the scheduling gate of cachewarm 10 seconds "
+                               "after their deadline."),
       .startup_taints =
           registry.NewCounter({.name = "cachewarm_startup_taints_removed_total",
                                .help = "Startup taints removed from nodes, by reason.",
@@ -110,6 +164,11 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
       .admission = Admission(registry),
       .webhook_requests = WebhookRequests(registry),
       .webhook_seconds = WebhookSeconds(registry),
+      .certificate_expiry = registry.NewGauge(
+          {.name = "cachewarm_webhook_certificate_expiry_timestamp_seconds",
+           .help = "Unix time at which the certificate that the webhook serves expires; 0: none is "
+                   "served.",
+           .labels = {}}),
       .leader = registry.NewGauge(
           {.name = "cachewarm_leader", .help = "1 if this replica is the leader.", .labels = {}}),
   };
@@ -123,16 +182,18 @@ void Metrics::CountRelease(const std::string& ns, const std::string& warmup,
 
 void Metrics::Forget(const std::string& ns, const std::string& warmup) const {
   const std::map<std::string, std::string> match = {{"namespace", ns}, {"warmup", warmup}};
-  for (metrics::Counter* counter :
-       {&pod_starts, &saved_seconds, &lost_seconds, &builds, &gate_releases}) {
+  RemoveServed(*this, match);
+  for (metrics::Counter* counter : {&builds, &gate_releases}) {
     counter->Remove(match);
   }
-  for (metrics::Histogram* histogram : {&hold_seconds, &build_seconds}) {
+  for (metrics::Histogram* histogram :
+       {&start_seconds, &compile_seconds, &hold_seconds, &build_seconds}) {
     histogram->Remove(match);
   }
-  for (metrics::Gauge* gauge : {&nodes_waiting, &suspended_bundles}) {
-    gauge->Remove(match);
-  }
+}
+
+void Metrics::ForgetWarmups() const {
+  RemoveServed(*this, {});
 }
 
 }  // namespace cachewarm::op

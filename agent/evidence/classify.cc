@@ -63,12 +63,14 @@ class Tally {
       case Role::kContent:
         break;
     }
-    if (written && placement.role != Role::kContent && !first_product_.has_value()) {
-      first_product_ = event.time;
+    if (written && placement.role != Role::kContent) {
+      first_product_ = first_product_.value_or(event.time);
+      last_product_ = event.time;
     }
   }
 
-  Observation Result(bool complete) const {
+  // `started` is the start of the container.
+  Observation Result(bool complete, WallTime started) const {
     std::set<std::string> opened = read_;
     std::set_difference(held_.begin(), held_.end(), written_.begin(), written_.end(),
                         std::inserter(opened, opened.end()));
@@ -80,6 +82,9 @@ class Tally {
                       [this](const std::string& path) { return !probes_.contains(path); }));
     if (first_product_.has_value() && last_index_.has_value()) {
       seen.compile_span = *last_index_ - *first_product_;
+    }
+    if (last_product_.has_value()) {
+      seen.compiled_after = std::max(Duration(0), *last_product_ - started);
     }
     seen.result = complete ? Name(seen) : api::StartResult::kUnknown;
     return seen;
@@ -131,6 +136,7 @@ class Tally {
   std::set<std::string> native_;
   std::set<std::string> probes_;
   std::optional<WallTime> first_product_;
+  std::optional<WallTime> last_product_;
   std::optional<WallTime> last_index_;
 };
 
@@ -142,7 +148,7 @@ Observation ClassifyStart(const EventRecord& record, const api::StartWindow& sta
   for (const FileEvent& event : record.events) {
     tally.Add(event);
   }
-  return tally.Result(record.complete);
+  return tally.Result(record.complete, start.started_time);
 }
 
 UsedFiles UsedIn(const EventRecord& record, const caches::CacheTable& table) {

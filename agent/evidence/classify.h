@@ -22,6 +22,9 @@ struct Observation {
   int native_built = 0;
   // Time from the first compiled file to the last index entry; zero if no index entry was compiled.
   Duration compile_span{0};
+  // Time from the start of the container to the last compiled file, as far as the record has it;
+  // zero if none was compiled.
+  Duration compiled_after{0};
 };
 
 // Classifies one start. `record` holds the events from WindowBegin to WindowEnd of `start`. Pure.

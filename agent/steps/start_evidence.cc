@@ -65,7 +65,8 @@ api::StartEvidence Starts::Evaluate(const api::StartWindow& window,
       .opened = seen.entries_opened,
       .written = seen.entries_written,
       .native_built = seen.native_built,
-      .compile_seconds = std::chrono::duration<double>(seen.compile_span).count()};
+      .compile_seconds = std::chrono::duration<double>(seen.compile_span).count(),
+      .compiled_after_seconds = std::chrono::duration<double>(seen.compiled_after).count()};
   const bool is_shared = std::any_of(windows.begin(), windows.end(), [&](const auto& other) {
     return other.pod_uid != window.pod_uid && Overlap(other, window);
   });

@@ -39,6 +39,33 @@ codec::Json EncodeStatus(const WarmupStatus& status) {
   return json::WriteObject(json::kWarmupStatusFields, status);
 }
 
+int64_t& CountOf(StartCounts& counts, StartResult result) {
+  switch (result) {
+    case StartResult::kBuilder:
+      return counts.builder;
+    case StartResult::kCold:
+      return counts.cold;
+    case StartResult::kHit:
+      return counts.hit;
+    case StartResult::kPartial:
+      return counts.partial;
+    case StartResult::kMiss:
+      return counts.miss;
+    case StartResult::kInert:
+      return counts.inert;
+    case StartResult::kHollow:
+      return counts.hollow;
+    case StartResult::kUnknown:
+      break;
+  }
+  return counts.unknown;
+}
+
+int64_t CountOf(const StartCounts& counts, StartResult result) {
+  StartCounts copy = counts;
+  return CountOf(copy, result);
+}
+
 std::string_view Name(Builder value) {
   return json::TextOf(json::kBuilderWords, value);
 }

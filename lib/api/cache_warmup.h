@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -141,6 +142,9 @@ struct Injection {
 // Result of a pod's first start (crds/cachewarmups.yaml, status.starts.counts). Cold: the pod had
 // no cache, because it was not injected, injection was suspended, or the node was not warm yet.
 enum class StartResult { kBuilder, kCold, kHit, kPartial, kMiss, kInert, kHollow, kUnknown };
+inline constexpr std::array kStartResults = {
+    StartResult::kBuilder, StartResult::kCold,  StartResult::kHit,    StartResult::kPartial,
+    StartResult::kMiss,    StartResult::kInert, StartResult::kHollow, StartResult::kUnknown};
 
 // The measurements of one start. start_seconds is a whole number: Kubernetes stores whole seconds.
 struct StartSample {
@@ -154,7 +158,10 @@ struct StartSample {
   double hold_seconds = 0;   // created → gate released
   // Duration of the compiles, from file events; only for builders and pods with the result miss.
   double compile_seconds = 0;
+  // From the start of the container to the last compiled file; 0: none was compiled, or not known.
+  double compiled_after_seconds = 0;
   double saved_seconds = 0;  // net time saved; negative if the cache cost time
+  int devices = 0;           // accelerators of the container
   friend bool operator==(const StartSample&, const StartSample&) = default;
 };
 
@@ -170,9 +177,30 @@ struct StartCounts {
   friend bool operator==(const StartCounts&, const StartCounts&) = default;
 };
 
+int64_t& CountOf(StartCounts& counts, StartResult result);
+int64_t CountOf(const StartCounts& counts, StartResult result);
+
+// Totals of the starts on nodes of one GPU type. They never decrease.
+struct GpuTypeStarts {
+  std::string gpu_type;
+  StartCounts counts;
+  double saved_seconds = 0;  // as Starts::saved_seconds
+  double lost_seconds = 0;   // as Starts::lost_seconds
+  // The same seconds, each multiplied by the number of devices of its pod.
+  double saved_gpu_seconds = 0;
+  double lost_gpu_seconds = 0;
+  // Devices of builder Jobs, multiplied by the seconds from the start of the builder's container to
+  // the end of the build. A builder that is a pod of the workload occupies no additional device.
+  double builder_gpu_seconds = 0;
+  friend bool operator==(const GpuTypeStarts&, const GpuTypeStarts&) = default;
+};
+
+inline constexpr size_t kGpuTypeStartsMax = 32;
+
 struct Starts {
   WallTime counting_started_time{};
   StartCounts counts;
+  std::vector<GpuTypeStarts> gpu_types;  // sorted by GPU type; at most kGpuTypeStartsMax
   double hold_median_seconds = 0;
   double cold_median_seconds = 0;
   double warm_median_seconds = 0;
@@ -214,10 +242,11 @@ struct Suspension {
 
 // Strings for the printer columns.
 struct Summary {
-  std::string types;  // "1/2": of 2 GPU types in use, 1 is warm on all its nodes
-  std::string nodes;  // "3/12": of 12 nodes that need a bundle, 3 have it active
-  std::string hit;    // share of hits: "97%"; empty until a start has been counted
-  std::string saved;  // net start time saved: "3h41m"
+  std::string types;    // "1/2": of 2 GPU types in use, 1 is warm on all its nodes
+  std::string nodes;    // "3/12": of 12 nodes that need a bundle, 3 have it active
+  std::string hit;      // share of hits: "97%"; empty until a start has been counted
+  std::string partial;  // share of partial hits, in the same way
+  std::string saved;    // net start time saved: "3h41m"
   friend bool operator==(const Summary&, const Summary&) = default;
 };
 

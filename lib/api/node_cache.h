@@ -206,6 +206,8 @@ struct StartEvidence {
   int written = 0;
   int native_built = 0;
   double compile_seconds = 0;
+  // From the start of the container to the last compiled file; 0: no file was compiled.
+  double compiled_after_seconds = 0;
   friend bool operator==(const StartEvidence&, const StartEvidence&) = default;
 };
 

@@ -33,6 +33,10 @@ class Counter {
   virtual ~Counter() = default;
   // Negative and non-finite amounts are ignored.
   virtual void Add(const LabelValues& labels, double amount = 1) = 0;
+  // Raises the series to `total`, for a counter whose total is stored elsewhere. Creates the series
+  // if it does not exist, also for the total 0. Ignores a total that is smaller than the present
+  // value, or not finite. If series_max is exceeded, drops the total instead of raising "other".
+  virtual void RaiseTo(const LabelValues& labels, double total) = 0;
   // Removes every series whose labels include `match` ({"namespace", "x"}, ...).
   virtual void Remove(const std::map<std::string, std::string>& match) = 0;
 };

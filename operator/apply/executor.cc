@@ -2,7 +2,6 @@
 #include "operator/apply/executor.h"
 
 #include <algorithm>
-#include <cmath>
 #include <mutex>
 #include <semaphore>
 #include <span>
@@ -15,6 +14,7 @@
 #include "lib/codec/json_value.h"
 #include "lib/gate/client/release.h"
 #include "lib/gate/core/patch.h"
+#include "operator/apply/served_totals.h"
 #include "operator/render/applied.h"
 #include "operator/render/gate_release.h"
 
@@ -120,6 +120,9 @@ absl::StatusOr<ExecuteResult> Executor::Execute(const plan::Snapshot& snapshot,
   if (exists && plan.status_changed) {
     CW_RETURN_IF_ERROR(WriteStatus(snapshot, plan, stop));
     Count(snapshot, plan);
+  }
+  if (exists) {
+    ServeTotals(deps_.metrics, snapshot.warmup.ns, snapshot.warmup.name, plan.status.starts);
   }
   // Record the events right after the status: if a later step fails, the next plan sees the new
   // status and does not request the events again.
@@ -310,10 +313,13 @@ void Executor::Count(const plan::Snapshot& snapshot, const plan::Plan& plan) con
   const std::string& ns = snapshot.warmup.ns;
   const std::string& name = snapshot.warmup.name;
   for (const api::StartSample& start : plan.starts_counted) {
-    deps_.metrics.pod_starts.Add({ns, name, start.gpu_type, std::string(Name(start.result))});
-    metrics::Counter& total =
-        start.saved_seconds < 0 ? deps_.metrics.lost_seconds : deps_.metrics.saved_seconds;
-    total.Add({ns, name, start.gpu_type}, std::abs(start.saved_seconds));
+    if (start.start_seconds > 0) {
+      deps_.metrics.start_seconds.Observe({ns, name, std::string(Name(start.result))},
+                                          start.start_seconds);
+    }
+    if (start.compiled_after_seconds > 0) {
+      deps_.metrics.compile_seconds.Observe({ns, name}, start.compiled_after_seconds);
+    }
   }
   for (const plan::BuildOutcome& build : plan.builds_finished) {
     deps_.metrics.builds.Add({ns, name, build.gpu_type, build.reason});

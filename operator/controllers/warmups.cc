@@ -9,6 +9,7 @@
 #include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
+#include "lib/gate/core/held.h"
 #include "operator/observe/workload.h"
 #include "operator/plan/plan.h"
 
@@ -26,6 +27,8 @@ constexpr Duration kDryRunInterval{15'000};
 // Retry interval after the API server rejected requests for single nodes or pods. A rejection lasts
 // until a user changes something.
 constexpr Duration kRejectedRetry{30'000};
+// A pod that is held this long after its deadline counts as overdue. A release takes less.
+constexpr Duration kReleaseDelay{10'000};
 
 std::string_view ResultName(const plan::AdmissionDryRun& result) {
   if (result.unmodified == plan::DryRunResult::kRefused) {
@@ -50,6 +53,22 @@ double NodesWaiting(const api::WarmupStatus& status) {
     sum += bundle.nodes_waiting;
   }
   return sum;
+}
+
+// Sets the gauges of the held pods of the warmup.
+void CountHeldPods(const op::Metrics& metrics, const plan::Snapshot& snapshot) {
+  const api::CacheWarmup& warmup = snapshot.warmup;
+  const Duration longest = std::chrono::seconds(warmup.spec.gate.max_hold_seconds);
+  int held = 0;
+  int overdue = 0;
+  for (const auto& pod : snapshot.pods) {
+    if (gate::IsHeld(*pod)) {
+      ++held;
+      overdue += snapshot.now > gate::Deadline(*pod, longest) + kReleaseDelay ? 1 : 0;
+    }
+  }
+  metrics.pods_held.Set({warmup.ns, warmup.name}, held);
+  metrics.pods_overdue.Set({warmup.ns, warmup.name}, overdue);
 }
 
 std::optional<Duration> Sooner(std::optional<Duration> a, std::optional<Duration> b) {
@@ -116,6 +135,7 @@ absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
   const auto [snapshot, plan] = Decide(warmup);
   deps_.metrics.nodes_waiting.Set({warmup.ns, warmup.name}, NodesWaiting(plan.status));
   deps_.metrics.suspended_bundles.Set({warmup.ns, warmup.name}, plan.bundles_suspended);
+  CountHeldPods(deps_.metrics, snapshot);
   if (plan.status_changed) {
     RecordWrite(warmup);
   }
@@ -189,6 +209,7 @@ void Warmups::ForgetOthers(const kube::ObjectName& name, const std::string& uid)
     }
     writes_.erase(before);
   }
+  deps_.metrics.Forget(name.ns, name.name);
   deps_.dry_runs.Forget(before);
   deps_.job_refusals.KeepOnly(before, {});
 }

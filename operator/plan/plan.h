@@ -93,6 +93,9 @@ struct BuildOutcome {
   std::string gpu_type;
   std::string reason;  // "Captured", or the reason of the failure
   double seconds = 0;  // from the election of the builder to the end of the build
+  // Devices of the builder Job, multiplied by the seconds from the start of its container to the
+  // end of the build; 0 if the builder is a pod of the workload, or its container is not known.
+  double gpu_seconds = 0;
 };
 
 struct Plan {

@@ -331,7 +331,8 @@ StatusDecision DecideStatus(const DistributedContext& context) {
   out.bundles_suspended = CountSuspendedBundles(context);
   out.summary = {.types = fmt::format("{}/{}", spread.targets_warm, spread.targets),
                  .nodes = fmt::format("{}/{}", spread.nodes_warm, spread.nodes),
-                 .hit = HitRate(context.starts.starts.counts),
+                 .hit = ShareOf(context.starts.starts.counts, api::StartResult::kHit),
+                 .partial = ShareOf(context.starts.starts.counts, api::StartResult::kPartial),
                  .saved = SavedText(context.starts.starts)};
   return out;
 }

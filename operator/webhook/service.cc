@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/pki/certificates.h"
 #include "operator/webhook/review.h"
 
 namespace cachewarm::webhook {
@@ -164,6 +165,11 @@ absl::Status Service::StartServing(const CertificateBundle& bundle) {
     CW_RETURN_IF_ERROR(identity_->Use(bundle.certificate, bundle.key));
     served_ = bundle;
   }
+  const auto parsed = pki::ParseCertificates(bundle.certificate);
+  deps_.metrics.certificate_expiry.Set(
+      {}, parsed.ok()
+              ? std::chrono::duration<double>(parsed->front().until.time_since_epoch()).count()
+              : 0);
   if (server_ != nullptr) {
     return absl::OkStatus();
   }
@@ -198,6 +204,7 @@ void Service::StopServing() {
   if (server_ != nullptr) {
     port_ = 0;
     server_.reset();
+    deps_.metrics.certificate_expiry.Set({}, 0);
     deps_.log.Info("webhook stopped");
   }
 }

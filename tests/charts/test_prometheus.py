@@ -23,6 +23,11 @@ HITS = 'cachewarm_pod_starts_total{namespace="team",warmup="llama",gpu_type="cpu
 COLD = HITS.replace("hit", "cold")
 
 
+def of_leader(cold=0, hits=0):
+    """The samples of a leader with these totals."""
+    return "cachewarm_leader 1", f"{COLD} {cold}", f"{HITS} {hits}"
+
+
 class Exporter:
     """Serves metrics as one pod does. `text` is what the next scrape reads; "" is an error."""
 
@@ -129,10 +134,9 @@ def cluster(tmp_path_factory):
     try:
         exporters["agent-1"].text = "cachewarm_warm_generations 1\n"
         exporters["operator-2"].text = "cachewarm_leader 0\n"
-        exporters["operator-1"].serve("cachewarm_leader 1")
-        exporters["operator-1"].serve("cachewarm_leader 1", f"{COLD} 1")
-        for hits in range(1, 6):
-            exporters["operator-1"].serve("cachewarm_leader 1", f"{COLD} 1", f"{HITS} {hits}")
+        exporters["operator-1"].serve(*of_leader())
+        for hits in range(6):
+            exporters["operator-1"].serve(*of_leader(1, hits))
         yield prometheus, exporters
     finally:
         prometheus.stop()
@@ -191,13 +195,13 @@ def test_hit_rate_is_exact_and_stays_so_when_the_leader_changes(cluster):
     rate = "namespace_warmup:cachewarm_hits:ratio6h"
     team = {"__name__": rate, "namespace": "team", "warmup": "llama"}
     wait_for(lambda: prometheus.query(rate) == [(team, 5 / 6)], "five hits of six starts")
-    # The first leader ends. The second one counts four more hits.
+    # The first leader ends. The second one continues its totals: a hit that was counted between the
+    # last scrape of the one and the first scrape of the other is not lost.
     exporters["operator-1"].text = ""
-    exporters["operator-2"].serve("cachewarm_leader 1")
-    for hits in range(1, 5):
-        exporters["operator-2"].serve("cachewarm_leader 1", f"{HITS} {hits}")
+    for hits in range(6, 10):
+        exporters["operator-2"].serve(*of_leader(1, hits))
     wait_for(lambda: prometheus.query(rate) == [(team, 0.9)], "nine hits of ten starts")
-    # A restart in the same pod: the counter begins again.
-    exporters["operator-2"].text = ""
-    exporters["operator-1"].serve("cachewarm_leader 1", f"{HITS} 1")
+    # A restart in the same pod: the new process serves no total before its first plan.
+    exporters["operator-2"].serve("cachewarm_leader 0")
+    exporters["operator-2"].serve(*of_leader(1, 10))
     wait_for(lambda: prometheus.query(rate) == [(team, 10 / 11)], "ten hits of eleven starts")

@@ -228,7 +228,8 @@ void SimCluster::RunAgent(const std::string& node) {
           {.pod_uid = window.pod_uid,
            .result = pod->second.warm ? api::StartResult::kHit : api::StartResult::kMiss,
            .compile_seconds =
-               pod->second.warm ? 0.0 : double(setup_.cold_seconds - setup_.warm_seconds)});
+               pod->second.warm ? 0.0 : double(setup_.cold_seconds - setup_.warm_seconds),
+           .compiled_after_seconds = pod->second.warm ? 0.0 : double(setup_.cold_seconds)});
     }
   }
 }

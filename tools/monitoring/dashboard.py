@@ -50,8 +50,8 @@ def per_second(metric, label):
 
 def starts(results, compare="=~", labels=""):
     series = of_warmup("cachewarm_pod_starts_total", f'result{compare}"{results}"')
-    events = q.events(series, RANGE)
-    return q.sum_by(labels, events) if labels else f"sum({events})"
+    counts = q.total_increase(series, q.OF_RESULT, RANGE)
+    return q.sum_by(labels, counts) if labels else f"sum({counts})"
 
 
 def start_share(results, labels=""):
@@ -59,7 +59,7 @@ def start_share(results, labels=""):
 
 
 def seconds(counter, window):
-    return f"sum({q.increase(of_warmup(counter), window)})"
+    return f"sum({q.total_increase(of_warmup(counter), q.OF_TYPE, window)})"
 
 
 def start_panels():
@@ -78,11 +78,28 @@ def start_panels():
         Panel("Starts", "First starts of pods that count for the hit rate.",
               [(starts(q.NOT_COUNTED, "!~"), "starts")], "number", "short", 6, 4),
         Panel("Starts by result", "First starts of pods.",
-              counted("cachewarm_pod_starts_total", "result", True), "bars", width=12),
+              [(q.sum_by("result", q.total_increase(of_warmup("cachewarm_pod_starts_total"),
+                                                    q.OF_RESULT, STEP)), "{{result}}")],
+              "bars", width=12),
         Panel("Hits and partial hits by warmup", "Share of the starts that count.",
               [(start_share(q.USED_BUNDLE, q.OF_WARMUP), by_warmup)], "shares", "percentunit", 12),
         Panel("Time saved and lost", "Against the median cold start, per step.",
               [(seconds(saved, STEP), "saved"), (seconds(lost, STEP), "lost")], "lines", "s"),
+        Panel("Duration of starts by result",
+              "Median time from the start of the container to Ready.",
+              [(q.quantile(0.5, of_warmup("cachewarm_pod_start_seconds"), STEP, "result"),
+                "{{result}}")], "lines", "s"),
+        Panel("GPU time saved", "Seconds saved minus seconds lost, each multiplied by the devices"
+              " of its pod, per step. Builder Jobs spend GPU time beside it.",
+              [(q.difference(seconds("cachewarm_saved_gpu_seconds_total", STEP),
+                             seconds("cachewarm_lost_gpu_seconds_total", STEP)), "saved"),
+               (seconds("cachewarm_builder_gpu_seconds_total", STEP), "spent by builder Jobs")],
+              "lines", "s"),
+        Panel("Time to the last compiled file", "From the start of the container, of starts that"
+              " compiled.", durations("cachewarm_compile_seconds", True), "lines", "s"),
+        Panel("Pods held now", "A pod past its deadline could not be released.",
+              [(f"sum({of_warmup('cachewarm_pods_held')})", "held"),
+               (f"sum({of_warmup('cachewarm_pods_held_past_deadline')})", "past their deadline")]),
         Panel("Time that pods are held", "From the creation of a pod to its release.",
               durations("cachewarm_hold_seconds", True), "lines", "s"),
         Panel("Releases by reason", "Held pods that were released.",
@@ -134,6 +151,8 @@ def node_panels():
               counted("cachewarm_agent_failures_total", "reason"), "bars"),
         Panel("Bundles in quarantine", "By reason, on all nodes.",
               [(q.sum_by("reason", "cachewarm_quarantined_bundles"), "{{reason}}")]),
+        Panel("Conditions of nodes", "Nodes by the conditions of their NodeCache that are True.",
+              [(q.sum_by("type", "cachewarm_node_condition"), "{{type}}")]),
         Panel("Scrubs by result", "Comparisons of active trees with their bundles.",
               counted("cachewarm_scrubs_total", "result"), "bars"),
         Panel("Disk used by caches", "The ten nodes with the largest caches.",
@@ -163,6 +182,9 @@ def program_panels():
               per_second("cachewarm_agent_sync_total", "result"), "lines", "ops"),
         Panel("Webhook requests by result", "Only before Kubernetes 1.36.",
               per_second("cachewarm_webhook_requests_total", "result"), "lines", "reqps"),
+        Panel("Lifetime of the webhook's certificate", "The operator or cert-manager renews it.",
+              [("min(cachewarm_webhook_certificate_expiry_timestamp_seconds > 0) - time()",
+                "until it expires")], "lines", "s"),
         Panel("Duration of webhook requests", "The API server stops waiting after 2 s.",
               durations("cachewarm_webhook_seconds"), "lines", "s"),
     ]

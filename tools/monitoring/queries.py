@@ -13,11 +13,26 @@ STORE_FAILED = "UNAVAILABLE|DEADLINE_EXCEEDED|UNAUTHENTICATED|PERMISSION_DENIED"
 OF_WARMUP = "namespace, warmup"
 
 
+OF_TYPE = f"{OF_WARMUP}, gpu_type"
+OF_RESULT = f"{OF_TYPE}, result"
+
+
+def total_increase(series, labels, window, before="1h"):
+    """The increase over the window of a counter that the leader serves from the status of a warmup.
+    `labels` are all labels of the counter. Each leader serves the same total, so that the maximum
+    over the replicas continues when the leader changes or restarts. The increase is exact: the
+    difference of two totals, without the extrapolation of increase(). A total that has no sample in
+    the time `before` the window, or a larger one, is that of a new warmup and counts from 0."""
+    now = f"max by ({labels}) (last_over_time({series}[{window}]))"
+    then = f"max by ({labels}) (last_over_time({series}[{before}] offset {window}))"
+    return f"({now} - ({then} <= {now}) or {now})"
+
+
 def increase(series, window, before="1h"):
-    """The increase of a counter over the window. The programs create a series with its first event,
-    so its first value is already a count, which increase() omits. A series with a sample in the
-    window but none in the time `before` it is new, and its first value is added. A gap in the
-    scrapes that is shorter than `before` makes no series new."""
+    """The increase of a counter in the memory of a program. The program creates a series with its
+    first event, so its first value is already a count, which increase() omits. A series with a
+    sample in the window but none in the time `before` it is new, and its first value is added. A
+    gap in the scrapes that is shorter than `before` makes no series new."""
     grown = f"increase({series}[{window}])"
     first = (f"(min_over_time({series}[{window}])"
              f" unless last_over_time({series}[{before}] offset {window}))")
@@ -25,8 +40,9 @@ def increase(series, window, before="1h"):
 
 
 def events(series, window, before="1h"):
-    """The increase of a counter that counts by one. increase() extrapolates to the borders of the
-    window, so that one event becomes 1.02; the number is an integer again."""
+    """The increase of a counter in the memory of a program that counts by one. increase()
+    extrapolates to the borders of the window, so that one event becomes 1.02; the number is an
+    integer again."""
     return f"round{increase(series, window, before)}"
 
 

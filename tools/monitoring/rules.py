@@ -43,8 +43,8 @@ def of_starts(results, compare="=~"):
     return q.sum_by(q.OF_WARMUP, f'{STARTS}{{result{compare}"{results}"}}')
 
 
-def seconds(labels, counter):
-    return q.sum_by(labels, q.increase(counter, WINDOW, before=WINDOW))
+def total(labels, counter):
+    return q.total_increase(counter, labels, WINDOW, before=WINDOW)
 
 
 def events(labels, counter):
@@ -53,12 +53,11 @@ def events(labels, counter):
 
 def records():
     counted = of_starts(q.NOT_COUNTED, "!~")
-    of_type = "namespace, warmup, gpu_type"
     return [
-        Record(STARTS, events(f"{of_type}, result", "cachewarm_pod_starts_total")),
-        Record(SAVED, seconds(of_type, "cachewarm_saved_seconds_total")),
-        Record(LOST, seconds(of_type, "cachewarm_lost_seconds_total")),
-        Record(BUILDS, events(f"{of_type}, reason", "cachewarm_builds_total")),
+        Record(STARTS, total(q.OF_RESULT, "cachewarm_pod_starts_total")),
+        Record(SAVED, total(q.OF_TYPE, "cachewarm_saved_seconds_total")),
+        Record(LOST, total(q.OF_TYPE, "cachewarm_lost_seconds_total")),
+        Record(BUILDS, events(f"{q.OF_TYPE}, reason", "cachewarm_builds_total")),
         Record(RELEASES, events(f"{q.OF_WARMUP}, reason", "cachewarm_gate_releases_total")),
         Record(f"namespace_warmup:cachewarm_hits:ratio{WINDOW}",
                q.share(of_starts("hit", "="), counted)),
@@ -85,6 +84,19 @@ def program_alerts():
               "Neither the admission policy nor the webhook of cachewarm is installed.",
               "The operator in namespace {{ $labels.namespace }} finds neither its admission policy"
               " nor its webhook. New pods start without the cache."),
+        Alert("CachewarmWebhookCertificateExpiring",
+              "min by (namespace) (cachewarm_webhook_certificate_expiry_timestamp_seconds > 0)"
+              " - time() < 7 * 86400", "1h", "warning",
+              "The certificate of cachewarm's webhook expires in less than a week.",
+              "The certificate that the operator in namespace {{ $labels.namespace }} serves"
+              " expires in {{ $value | humanizeDuration }}. After that the API server does not call"
+              " the webhook, and new pods start without the cache."),
+        Alert("CachewarmGPUNotVisible",
+              'sum by (namespace) (cachewarm_node_condition{type="GPUNotVisible"}) > 0', "15m",
+              "warning",
+              "Nodes offer GPUs that the agent of cachewarm cannot see.",
+              "{{ $value }} nodes have GPUs according to kubelet, and the agent finds none there."
+              " They get no bundle, and pods on them start cold."),
         Alert("CachewarmNodeDiskOverBudget",
               "cachewarm_root_used_bytes / (cachewarm_root_limit_bytes > 0) > 0.9", "15m",
               "warning",
@@ -116,7 +128,13 @@ def warmup_alerts():
     released = q.sum_by(q.OF_WARMUP, RELEASES)
     late = q.sum_by(q.OF_WARMUP, f'{RELEASES}{{reason="ReleasedAtDeadline"}}')
     had = of_starts(q.HAD_BUNDLE)
+    overdue = q.sum_by(q.OF_WARMUP, "cachewarm_pods_held_past_deadline")
     return [
+        Alert("CachewarmPodHeldPastDeadline", f"{overdue} > 0", "2m", "critical",
+              "Pods are held longer than their deadline.",
+              "{{ $value }} pods of CacheWarmup {{ $labels.namespace }}/{{ $labels.warmup }} still"
+              " have the scheduling gate of cachewarm after their deadline: the operator tries to"
+              " release them, and the API server or an admission webhook rejects it."),
         Alert("CachewarmPodsReleasedAtDeadline", f"{q.share(late, released, 5)} > 0.5", "15m",
               "warning",
               "Most held pods of a warmup wait until their deadline.",

@@ -96,6 +96,7 @@ constexpr Field<StartEvidence> kStartEvidence[] = {
     Optional<&StartEvidence::written>("written"),
     Optional<&StartEvidence::native_built>("nativeBuilt"),
     Optional<&StartEvidence::compile_seconds>("compileSeconds"),
+    Optional<&StartEvidence::compiled_after_seconds>("compiledAfterSeconds"),
 };
 
 constexpr Field<NodeCacheStatus> kNodeCacheStatus[] = {

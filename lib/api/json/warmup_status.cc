@@ -127,6 +127,16 @@ constexpr Field<StartCounts> kStartCounts[] = {
     Optional<&StartCounts::hollow>("hollow"),   Optional<&StartCounts::unknown>("unknown"),
 };
 
+constexpr Field<GpuTypeStarts> kGpuTypeStarts[] = {
+    Required<&GpuTypeStarts::gpu_type>("gpuType", kGpuType),
+    Optional<&GpuTypeStarts::counts, kStartCounts>("counts"),
+    Optional<&GpuTypeStarts::saved_seconds>("savedSeconds"),
+    Optional<&GpuTypeStarts::lost_seconds>("lostSeconds"),
+    Optional<&GpuTypeStarts::saved_gpu_seconds>("savedGPUSeconds"),
+    Optional<&GpuTypeStarts::lost_gpu_seconds>("lostGPUSeconds"),
+    Optional<&GpuTypeStarts::builder_gpu_seconds>("builderGPUSeconds"),
+};
+
 constexpr Field<StartSample> kStartSample[] = {
     Required<&StartSample::pod_uid>("podUID", kUid),
     Always<&StartSample::result, kStartResultWords>("result"),
@@ -137,12 +147,15 @@ constexpr Field<StartSample> kStartSample[] = {
     Optional<&StartSample::start_seconds>("startSeconds"),
     Optional<&StartSample::hold_seconds>("holdSeconds"),
     Optional<&StartSample::compile_seconds>("compileSeconds"),
+    Optional<&StartSample::compiled_after_seconds>("compiledAfterSeconds"),
     Optional<&StartSample::saved_seconds>("savedSeconds"),
+    Optional<&StartSample::devices>("devices"),
 };
 
 constexpr Field<Starts> kStarts[] = {
     Optional<&Starts::counting_started_time>("countingStartedTime"),
     Optional<&Starts::counts, kStartCounts>("counts"),
+    Optional<&Starts::gpu_types, kGpuTypeStarts>("gpuTypes", {.items = kGpuTypeStartsMax}),
     Optional<&Starts::hold_median_seconds>("holdMedianSeconds"),
     Optional<&Starts::cold_median_seconds>("coldMedianSeconds"),
     Optional<&Starts::warm_median_seconds>("warmMedianSeconds"),
@@ -153,9 +166,8 @@ constexpr Field<Starts> kStarts[] = {
 };
 
 constexpr Field<Summary> kSummary[] = {
-    Optional<&Summary::types>("types", kColumn),
-    Optional<&Summary::nodes>("nodes", kColumn),
-    Optional<&Summary::hit>("hit", kColumn),
+    Optional<&Summary::types>("types", kColumn), Optional<&Summary::nodes>("nodes", kColumn),
+    Optional<&Summary::hit>("hit", kColumn),     Optional<&Summary::partial>("partial", kColumn),
     Optional<&Summary::saved>("saved", kColumn),
 };
 

@@ -52,6 +52,22 @@ double SecondsSince(const Context& context, const BuilderStatus& builder) {
   return std::chrono::duration<double>(context.in.now - builder.elected_time).count();
 }
 
+double JobGpuSeconds(const Context& context, const BuilderStatus& builder) {
+  const PodView* pod = builder.job.empty() ? nullptr : FindPod(context, builder.pod_uid);
+  if (pod == nullptr || pod->container == nullptr || pod->container->started_time == WallTime{}) {
+    return 0;
+  }
+  const Duration ran = std::max(Duration(0), context.in.now - pod->container->started_time);
+  return pod->factors.devices * std::chrono::duration<double>(ran).count();
+}
+
+BuildOutcome OutcomeOf(const Context& context, const BuilderStatus& builder) {
+  return {.gpu_type = builder.gpu_type,
+          .reason = builder.reason,
+          .seconds = SecondsSince(context, builder),
+          .gpu_seconds = JobGpuSeconds(context, builder)};
+}
+
 }  // namespace
 
 void FailBuild(const Context& context, Effects& effects, BuilderStatus& builder,
@@ -67,9 +83,7 @@ void FailBuild(const Context& context, Effects& effects, BuilderStatus& builder,
   if (action == BuildAction::kRetire) {
     return;
   }
-  effects.builds_finished.push_back({.gpu_type = builder.gpu_type,
-                                     .reason = builder.reason,
-                                     .seconds = SecondsSince(context, builder)});
+  effects.builds_finished.push_back(OutcomeOf(context, builder));
   effects.RecordEvent(context.in.warmup, true, builder.reason,
                       fmt::format("build attempt {} for {}, {} failed: {}", builder.attempt,
                                   builder.gpu_type, builder.cpu_class, builder.message));
@@ -107,9 +121,7 @@ void PublishBundle(const Context& context, Builds& builds, BuilderStatus& builde
   Advance(builder, event);
   builder.captured.reset();
   builder.proof.reset();
-  builds.effects.builds_finished.push_back({.gpu_type = builder.gpu_type,
-                                            .reason = builder.reason,
-                                            .seconds = SecondsSince(context, builder)});
+  builds.effects.builds_finished.push_back(OutcomeOf(context, builder));
   builds.bundles.Publish(std::move(bundle));
 }
 

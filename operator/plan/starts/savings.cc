@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "operator/plan/starts/totals.h"
 
 namespace cachewarm::plan {
 
@@ -66,49 +66,30 @@ double ColdMedianFor(const api::Starts& starts, const StartSample& sample) {
   return own > 0 ? own : starts.cold_median_seconds;
 }
 
-double CompileSpanFor(const api::Starts& starts, const std::vector<api::BundleStatus>& bundles,
-                      const StartSample& sample) {
-  double span = 0;
+// Returns the most seconds that a cache can save a start with this key; 0 if nothing is known.
+double MostSavedFor(const api::Starts& starts, const std::vector<api::BundleStatus>& bundles,
+                    const StartSample& sample) {
+  std::vector<double> compiled_after;
   for (const StartSample& each : starts.recent) {
-    if (IsCold(each) && each.key == sample.key) {
-      span = std::max(span, each.compile_seconds);
+    if (IsCold(each) && each.compiled_after_seconds > 0 && !sample.key.empty() &&
+        each.key == sample.key) {
+      compiled_after.push_back(each.compiled_after_seconds);
     }
   }
-  if (span > 0) {
-    return span;
+  if (!compiled_after.empty()) {
+    return Median(std::move(compiled_after));
   }
   // A bundle without native code serves keys of other CPU classes of its GPU type as well.
+  double most = 0;
   for (const api::BundleStatus& bundle : bundles) {
     if (bundle.key == sample.key) {
       return bundle.compile_seconds;
     }
     if (bundle.gpu_type == sample.gpu_type && !bundle.native) {
-      span = std::max(span, bundle.compile_seconds);
+      most = std::max(most, bundle.compile_seconds);
     }
   }
-  return span;
-}
-
-int64_t& CountOf(api::StartCounts& counts, StartResult result) {
-  switch (result) {
-    case StartResult::kBuilder:
-      return counts.builder;
-    case StartResult::kCold:
-      return counts.cold;
-    case StartResult::kHit:
-      return counts.hit;
-    case StartResult::kPartial:
-      return counts.partial;
-    case StartResult::kMiss:
-      return counts.miss;
-    case StartResult::kInert:
-      return counts.inert;
-    case StartResult::kHollow:
-      return counts.hollow;
-    case StartResult::kUnknown:
-      break;
-  }
-  return counts.unknown;
+  return most;
 }
 
 // Limits `recent` to kRecentMax. Removes the oldest cold start if more than kColdKept are cold,
@@ -122,12 +103,6 @@ void Trim(std::vector<StartSample>& recent) {
     });
     recent.erase(oldest == recent.end() ? recent.begin() : oldest);
   }
-}
-
-// Rounds to milliseconds, so that floating-point noise does not change the status, and turns -0.0
-// into 0, as the API server does: a value that is read back must compare equal.
-double Rounded(double seconds) {
-  return std::round(seconds * 1000) / 1000 + 0.0;
 }
 
 }  // namespace
@@ -153,7 +128,7 @@ double NetSavedSeconds(const api::Starts& starts, const std::vector<api::BundleS
     return Rounded(-hold);
   }
   const bool used = sample.result != StartResult::kMiss && sample.result != StartResult::kInert;
-  const double most = used ? CompileSpanFor(starts, bundles, sample) : 0;
+  const double most = used ? MostSavedFor(starts, bundles, sample) : 0;
   return Rounded(std::min(cold - (hold + sample.start_seconds), most));
 }
 
@@ -177,7 +152,7 @@ double WarmSeconds(const api::Starts& starts, const StartKind& kind) {
 }
 
 void AddSample(api::Starts& starts, const StartSample& sample) {
-  ++CountOf(starts.counts, sample.result);
+  AddToTotals(starts, sample);
   starts.recent.push_back(sample);
   Trim(starts.recent);
   const auto any = [](const StartSample&) { return true; };
@@ -194,11 +169,6 @@ void AddSample(api::Starts& starts, const StartSample& sample) {
     }
   }
   starts.hold_median_seconds = Rounded(Median(std::move(holds)));
-  if (sample.saved_seconds > 0) {
-    starts.saved_seconds = Rounded(starts.saved_seconds + sample.saved_seconds);
-  } else {
-    starts.lost_seconds = Rounded(starts.lost_seconds - sample.saved_seconds);
-  }
 }
 
 std::string DescribeSample(const StartSample& sample, std::string_view skip_reason) {
@@ -213,10 +183,10 @@ std::string DescribeSample(const StartSample& sample, std::string_view skip_reas
   return codec::DumpJson(out);
 }
 
-std::string HitRate(const api::StartCounts& counts) {
+std::string ShareOf(const api::StartCounts& counts, StartResult result) {
   const int64_t all =
       counts.cold + counts.hit + counts.partial + counts.miss + counts.inert + counts.hollow;
-  return all == 0 ? "" : fmt::format("{}%", counts.hit * 100 / all);
+  return all == 0 ? "" : fmt::format("{}%", CountOf(counts, result) * 100 / all);
 }
 
 }  // namespace cachewarm::plan

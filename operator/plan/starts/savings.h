@@ -11,14 +11,17 @@
 namespace cachewarm::plan {
 
 // Returns the net seconds that `sample` saved compared with a cold start of its GPU type:
-//   hit, partial, hollow  min(cold median − (hold + start), compile span); may be negative
+//   hit, partial, hollow  min(cold median − (hold + start), most); may be negative
 //   miss, inert           the same, at most 0: an unused cache saves nothing
 //   cold, unknown         − hold
 //   builder               0
-// The cold median is the median of cold starts; if there were none, of builders' starts. The
-// compile span is the longest compile time measured in a builder or cold pod with the sample's key;
-// if there is none, the compile time recorded in the bundle. If there is no cold median, or the
-// start of `sample` was not measured, the result is −hold (of a builder: 0).
+// The cold median is the median of cold starts; if there were none, of builders' starts. `most` is
+// the median time from the start of the container to the last compiled file, of cold and builders'
+// starts with the sample's key: after that file a cache saves nothing. It holds for engines that
+// write one file after all compiles as well as for those that write many. If no such start was
+// observed, `most` is the compile time recorded in the bundle; if that is unknown too, it is 0. If
+// there is no cold median, or the start of `sample` was not measured, the result is −hold (of a
+// builder: 0).
 double NetSavedSeconds(const api::Starts& starts, const std::vector<api::BundleStatus>& bundles,
                        const api::StartSample& sample);
 
@@ -38,16 +41,16 @@ double ColdSecondsOfKey(const api::Starts& starts, std::string_view key);
 // none was measured.
 double WarmSeconds(const api::Starts& starts, const StartKind& kind);
 
-// Adds the sample to `counts` and `recent`, and updates medians and sums. `recent` keeps 64
-// samples, among them the newest 16 cold starts.
+// Adds the sample to the totals (totals.h) and to `recent`, and updates the medians. `recent` keeps
+// 64 samples, among them the newest 16 cold starts.
 void AddSample(api::Starts& starts, const api::StartSample& sample);
 
 // Returns the JSON object of annotation kStartAnnotation. `skip_reason` is the reason why the pod
 // did not get the cache, "" if it did.
 std::string DescribeSample(const api::StartSample& sample, std::string_view skip_reason);
 
-// Returns the share of hits among the counted starts, such as "97%"; "" if there are none. Ignores
-// starts of builders and unknown results.
-std::string HitRate(const api::StartCounts& counts);
+// Returns the share of starts with this result among the counted starts, such as "97%"; "" if there
+// are none. Ignores starts of builders and unknown results.
+std::string ShareOf(const api::StartCounts& counts, api::StartResult result);
 
 }  // namespace cachewarm::plan

@@ -9,6 +9,7 @@
 #include "lib/gate/core/held.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/starts/savings.h"
+#include "operator/plan/starts/totals.h"
 #include "operator/render/injection.h"
 
 namespace cachewarm::plan {
@@ -136,14 +137,18 @@ StartSample Measure(const PlanContext& context, const api::Starts& starts,
       .key = key == nullptr ? std::string() : key->key,
       .gpu_type = node.cache == nullptr ? std::string() : node.cache->status.node.gpu_type,
       .result = ClassifyStart(context, start),
-      .hold_seconds = gate::HeldSecondsOf(*pod.pod)};
+      .hold_seconds = gate::HeldSecondsOf(*pod.pod),
+      .devices = pod.factors.devices};
   // The time until Ready is the engine's start time only if there is a readiness probe and the
   // container was not restarted.
   if (context.pod_template.has_readiness_probe && pod.container->restarts == 0) {
     out.start_seconds =
         std::max(0.0, std::chrono::duration<double>(start.ready - start.started).count());
   }
-  out.compile_seconds = start.evidence == nullptr ? 0 : start.evidence->compile_seconds;
+  if (start.evidence != nullptr) {
+    out.compile_seconds = start.evidence->compile_seconds;
+    out.compiled_after_seconds = start.evidence->compiled_after_seconds;
+  }
   out.saved_seconds = NetSavedSeconds(starts, context.builds.bundles.published(), out);
   return out;
 }
@@ -242,6 +247,15 @@ CountedStarts DecideStarts(const PlanContext& context) {
   }
   if (out.starts.counting_started_time == WallTime{} && context.acceptance.inject) {
     out.starts.counting_started_time = context.stamp();
+  }
+  if (out.starts.counting_started_time != WallTime{}) {
+    for (const Target& target : context.targets) {
+      TotalsOf(out.starts, target.gpu_type);
+    }
+    for (const BuildOutcome& build : context.builds.effects.builds_finished) {
+      double& total = TotalsOf(out.starts, build.gpu_type).builder_gpu_seconds;
+      total = Rounded(total + build.gpu_seconds);
+    }
   }
   for (const FirstStart& start : FindStarts(context)) {
     const bool ended = start.ready != WallTime{};

@@ -318,9 +318,9 @@ def test_explain_reads_well(admin, field, words):
 def test_columns_of_a_warmup(kubectl):
     kubectl.apply(warmup())
     header = kubectl.run("get", "cw").splitlines()[0].split()
-    assert header == ["NAME", "TYPES", "NODES", "HIT", "SAVED", "READY", "WARM", "AGE"]
+    assert header == ["NAME", "TYPES", "NODES", "HIT", "PARTIAL", "SAVED", "READY", "WARM", "AGE"]
     wide = kubectl.run("get", "cw", "-o", "wide").splitlines()[0].split()
-    assert wide == ["NAME", "TYPES", "NODES", "HIT", "SAVED", "READY", "WARM", "REASON", "AGE"]
+    assert wide == [*header[:-1], "REASON", "AGE"]
     assert "llama" in kubectl.run("get", "cachewarm")
 
 

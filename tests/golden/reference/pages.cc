@@ -126,9 +126,10 @@ std::string MetricsPage() {
   return fmt::format(
       "{}# Metrics\n\nBoth programs serve `/metrics` in the Prometheus text format on "
       "`listen`, by default port 8080.\n[monitoring.md](../monitoring.md) shows how to scrape "
-      "them, and has the queries for hit rate and saved time.\n\nA metric has at most {} series. "
-      "Further ones are counted together in one series, whose labels are all\n`other`, and "
-      "`cachewarm_metrics_overflow_total{{metric}}` counts their observations.\n\n## "
+      "them, and has the queries for hit rate and saved time.\n\nA metric has at most {} series, "
+      "and the totals of starts 20000. Further ones are counted together in one series,\nwhose "
+      "labels are all `other`, or, if they are totals, not served. "
+      "`cachewarm_metrics_overflow_total{{metric}}`\ncounts their observations.\n\n## "
       "Operator\n\n{}\n## Agent\n\n{}",
       kGenerated, metrics::MetricSpec{}.series_max, of_operator.Table(), of_agent.Table());
 }

@@ -250,6 +250,8 @@ TEST(EveryMetricHasATestOfItsValue, OfTheAgent) {
        {"cachewarm_root_used_bytes", {here, "OfTheLoopAndItsDisk"}},
        {"cachewarm_root_free_bytes", {here, "OfTheLoopAndItsDisk"}},
        {"cachewarm_root_limit_bytes", {here, "OfTheLoopAndItsDisk"}},
+       {"cachewarm_node_condition",
+        {"tests/unit/agent/loop_test.cc", "GpuThatTheDriverDoesNotReportIsACondition"}},
        {"cachewarm_watched_directories", {here, "OfAFetch"}},
        {"cachewarm_redis_requests_total", {commands, "CountsHitsMissesAndCompileTimeByCache"}},
        {"cachewarm_redis_compile_seconds_total",

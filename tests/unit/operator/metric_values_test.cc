@@ -82,6 +82,25 @@ TEST_F(LeadingOperator, LeaderIsOneUntilTheEnd) {
   EXPECT_EQ(Value("cachewarm_leader"), 0);
 }
 
+TEST_F(LeadingOperator, EachLeaderServesTheTotalsOfTheStatus) {
+  Json warmup = testing::WarmupObject("llama");
+  warmup["status"]["starts"]["gpuTypes"] =
+      Json::array({{{"gpuType", "cpu"}, {"counts", {{"hit", 7}}}, {"savedSeconds", 12.5}}});
+  server_.Put(kube::kCacheWarmups, warmup);
+  server_.Put(kube::kNamespaces, testing::NamespaceObject("default"));
+  const std::string cpu = "{namespace=\"default\",warmup=\"llama\",gpu_type=\"cpu\"";
+  const auto hits = [&] { return Value("cachewarm_pod_starts_total" + cpu + ",result=\"hit\"}"); };
+  for (int leader = 0; leader < 2; ++leader) {
+    Start();
+    EXPECT_TRUE(Eventually([&] { return hits() == 7; })) << log_.Text();
+    EXPECT_EQ(Value("cachewarm_pod_starts_total" + cpu + ",result=\"miss\"}"), 0);
+    EXPECT_EQ(Value("cachewarm_saved_seconds_total" + cpu + "}"), 12.5);
+    Stop();
+    EXPECT_EQ(hits(), -1) << "a replica that does not lead serves no totals";
+    stop_ = {};
+  }
+}
+
 TEST_F(LeadingOperator, ReconcilesAreCountedAndTimed) {
   std::atomic<int> failures = 0;
   server_.Put(kube::kNodes, testing::NodeObject("n1", "uid-n1"));
@@ -197,14 +216,16 @@ TEST(EveryMetricHasATestOfItsValue, OfTheOperator) {
   const std::string here = "tests/unit/operator/metric_values_test.cc";
   const std::string executor = "tests/unit/operator/apply/executor_test.cc";
   const std::string releases = "tests/unit/operator/apply/releases_test.cc";
+  const std::string warmups = "tests/unit/operator/controllers/warmups_test.cc";
   const std::string service = "tests/unit/operator/webhook/service_test.cc";
   fakes::ExpectATestForEveryMetric(
       "operator/metrics.cc",
-      {{"cachewarm_pod_starts_total", {executor, "CountsStartsOnceTheStatusIsWritten"}},
-       {"cachewarm_saved_seconds_total", {executor, "CountsStartsOnceTheStatusIsWritten"}},
-       {"cachewarm_lost_seconds_total", {executor, "CountsStartsOnceTheStatusIsWritten"}},
-       {"cachewarm_builds_total", {executor, "CountsStartsOnceTheStatusIsWritten"}},
-       {"cachewarm_build_seconds", {executor, "CountsStartsOnceTheStatusIsWritten"}},
+      {{"cachewarm_pod_starts_total", {executor, "ServesTheTotalsOfTheStatus"}},
+       {"cachewarm_saved_seconds_total", {executor, "ServesTheTotalsOfTheStatus"}},
+       {"cachewarm_lost_seconds_total", {executor, "ServesTheTotalsOfTheStatus"}},
+       {"cachewarm_pod_start_seconds", {executor, "ObservesStartsAndBuildsOnceTheStatusIsWritten"}},
+       {"cachewarm_builds_total", {executor, "ObservesStartsAndBuildsOnceTheStatusIsWritten"}},
+       {"cachewarm_build_seconds", {executor, "ObservesStartsAndBuildsOnceTheStatusIsWritten"}},
        {"cachewarm_gate_releases_total", {releases, "ReleasesManyPodsAndCountsEachOnce"}},
        {"cachewarm_hold_seconds", {releases, "ReleaseLogsReasonAndCountsHoldTime"}},
        {"cachewarm_nodes_waiting", {"tests/unit/operator/settings_test.cc", "LimitsFetchingNodes"}},

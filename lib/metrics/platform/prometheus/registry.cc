@@ -3,6 +3,7 @@
 #include <prometheus/histogram.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -28,6 +29,13 @@ class PrometheusCounter final : public Counter {
   void Add(const LabelValues& labels, double amount) override {
     if (std::isfinite(amount) && amount >= 0) {
       series_.Use(labels, [amount](prometheus::Counter& counter) { counter.Increment(amount); });
+    }
+  }
+  void RaiseTo(const LabelValues& labels, double total) override {
+    if (std::isfinite(total)) {
+      series_.UseWithinLimit(labels, [total](prometheus::Counter& counter) {
+        counter.Increment(std::max(0.0, total - counter.Value()));
+      });
     }
   }
   void Remove(const Match& match) override { series_.Remove(match); }

@@ -42,11 +42,24 @@ class Series {
     bool overflowed = false;
     {
       const std::lock_guard lock(mutex_);
-      use(*Find(values, overflowed));
+      overflowed = Overflows(values);
+      use(*Find(overflowed ? LabelValues(spec_.labels.size(), "other") : values));
     }
-    if (overflowed && overflow_) {
-      overflow_();
+    ReportOverflow(overflowed);
+  }
+
+  // As Use(), but does not call `use` for a value that would go to the series "other".
+  template <typename Function>
+  void UseWithinLimit(const LabelValues& values, Function use) {
+    bool overflowed = false;
+    {
+      const std::lock_guard lock(mutex_);
+      overflowed = Overflows(values);
+      if (!overflowed) {
+        use(*Find(values));
+      }
     }
+    ReportOverflow(overflowed);
   }
 
   void Remove(const std::map<std::string, std::string>& match) {
@@ -73,21 +86,23 @@ class Series {
   }
 
  private:
-  Metric* Find(const LabelValues& values, bool& overflowed) {
-    const LabelValues other(spec_.labels.size(), "other");
-    const bool known = values.size() == spec_.labels.size();
-    if (known) {
-      if (const auto found = series_.find(values); found != series_.end()) {
-        return found->second;
-      }
+  bool Overflows(const LabelValues& values) const {
+    return values.size() != spec_.labels.size() ||
+           (series_.size() >= spec_.series_max && !series_.contains(values));
+  }
+
+  void ReportOverflow(bool overflowed) const {
+    if (overflowed && overflow_) {
+      overflow_();
     }
-    overflowed = !known || series_.size() >= spec_.series_max;
-    const LabelValues& wanted = overflowed ? other : values;
-    const auto [at, added] = series_.try_emplace(wanted, nullptr);
+  }
+
+  Metric* Find(const LabelValues& values) {
+    const auto [at, added] = series_.try_emplace(values, nullptr);
     if (added) {
       prometheus::Labels labels;
-      for (size_t i = 0; i < wanted.size(); ++i) {
-        labels.emplace(spec_.labels[i], wanted[i]);
+      for (size_t i = 0; i < values.size(); ++i) {
+        labels.emplace(spec_.labels[i], values[i]);
       }
       at->second = &make_(family_, labels);
     }

@@ -202,6 +202,38 @@ TEST(ClassifyStart, ReadOfOwnEntryIsNoHit) {
   EXPECT_EQ(seen.entries_opened, 0);
 }
 
+TEST(ClassifyStart, LastCompiledFileIsTimedFromTheStartOfTheContainer) {
+  const auto compiled_after = [](const Script& script) {
+    return ClassifyStart(script.record(), Window(), caches::CacheTable::AllPresets())
+        .compiled_after;
+  };
+  EXPECT_EQ(compiled_after(FullHit()), Duration(0)) << "nothing was compiled";
+  EXPECT_EQ(compiled_after(Script().MoveIn(kFx)), Duration(2'000));
+  EXPECT_EQ(compiled_after(Script().MoveIn(kFx).Read(kFx).MoveIn(kAot).Touch(kLock).Read(kAot)),
+            Duration(6'000));
+  EXPECT_EQ(compiled_after(HollowHit()), Duration(13'000)) << "the last file is native code";
+  EXPECT_EQ(compiled_after(Script().MoveIn(kFx).Incomplete()), Duration(2'000));
+}
+
+// An engine that writes one file after it has compiled everything: the span between its first and
+// its last file says nothing.
+TEST(ClassifyStart, OneFileAtTheEndHasATimeAndNoSpan) {
+  const std::string entry = "jax/jit_step-" + std::string(64, 'a') + "-cache";
+  const Script jax = Script().Touch(kLock).Touch(kLock).Touch(kLock).InPlace(entry);
+  const Observation seen = ClassifyStart(jax.record(), Window(), caches::CacheTable::AllPresets());
+  EXPECT_EQ(seen.result, StartResult::kMiss);
+  EXPECT_LE(seen.compile_span, Duration(2'000));
+  EXPECT_EQ(seen.compiled_after, Duration(9'000));
+}
+
+TEST(ClassifyStart, FileBeforeTheStartOfTheContainerHasTheTimeZero) {
+  api::StartWindow window = Window();
+  window.started_time += std::chrono::seconds(5);
+  EXPECT_EQ(ClassifyStart(Script().MoveIn(kFx).record(), window, caches::CacheTable::AllPresets())
+                .compiled_after,
+            Duration(0));
+}
+
 TEST(ClassifyStart, RepeatedReadsCountAsOneEntry) {
   Script script;
   for (int i = 0; i < 100; ++i) {

@@ -91,6 +91,7 @@ TEST(ClassifyProperties, MoreEventsNeverRemoveACompile) {
       const Observation now = Classify(record);
       ASSERT_GE(now.entries_written, before.entries_written) << seed;
       ASSERT_GE(now.compile_span, before.compile_span) << seed;
+      ASSERT_GE(now.compiled_after, before.compiled_after) << seed;
       before = now;
     }
   }

@@ -113,7 +113,9 @@ Starts FullStarts() {
                            .start_seconds = 5,
                            .hold_seconds = 2,
                            .compile_seconds = 0.5,
-                           .saved_seconds = -1.5};
+                           .compiled_after_seconds = 4.5,
+                           .saved_seconds = -1.5,
+                           .devices = 2};
   return {.counting_started_time = At(0),
           .counts = {.builder = 1,
                      .cold = 2,
@@ -123,6 +125,13 @@ Starts FullStarts() {
                      .inert = 6,
                      .hollow = 7,
                      .unknown = 8},
+          .gpu_types = {{.gpu_type = "cpu",
+                         .counts = {.cold = 2, .hit = 3},
+                         .saved_seconds = 13'260,
+                         .lost_seconds = 3,
+                         .saved_gpu_seconds = 26'520,
+                         .lost_gpu_seconds = 6,
+                         .builder_gpu_seconds = 90.5}},
           .hold_median_seconds = 2,
           .cold_median_seconds = 41,
           .warm_median_seconds = 5.5,
@@ -197,7 +206,8 @@ WarmupStatus FullWarmupStatus() {
   status.suspended_bundles = {FullSuspendedBundle()};
   status.builders = {FullBuilder()};
   status.starts = FullStarts();
-  status.summary = {.types = "2/2", .nodes = "12/12", .hit = "97%", .saved = "3h41m"};
+  status.summary = {
+      .types = "2/2", .nodes = "12/12", .hit = "97%", .partial = "2%", .saved = "3h41m"};
   return status;
 }
 
@@ -290,7 +300,8 @@ NodeCacheStatus FullNodeCacheStatus() {
                     .opened = 30,
                     .written = 2,
                     .native_built = 1,
-                    .compile_seconds = 3.5}};
+                    .compile_seconds = 3.5,
+                    .compiled_after_seconds = 9.25}};
   return status;
 }
 

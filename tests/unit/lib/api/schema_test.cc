@@ -113,12 +113,14 @@ TEST(Schema, AcceptsStatusesWithOverlongValues) {
                              &status.suspension->revision,
                              &status.suspension->nodes[0].uid,
                              &status.suspension->nodes[0].boot_id,
+                             &status.starts.gpu_types[0].gpu_type,
                              &status.starts.recent[0].pod,
                              &status.starts.recent[0].node,
                              &status.starts.recent[0].key,
                              &status.summary.types,
                              &status.summary.nodes,
                              &status.summary.hit,
+                             &status.summary.partial,
                              &status.summary.saved}) {
     *field = text;
   }
@@ -132,6 +134,7 @@ TEST(Schema, AcceptsStatusesWithOverlongValues) {
   status.suspension->nodes.resize(70, status.suspension->nodes[0]);
   status.injection->warm_revisions.resize(70, "r");
   status.injection->env.resize(300, status.injection->env[0]);
+  status.starts.gpu_types.resize(70, status.starts.gpu_types[0]);
   status.starts.recent.resize(300, status.starts.recent[0]);
   status.starts.counted_pod_uids.resize(300, "uid");
   const Part part = PartOf("cachewarmups.yaml", "status", EncodeStatus(status));

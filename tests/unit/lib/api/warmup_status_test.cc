@@ -101,6 +101,7 @@ TEST(WarmupStatus, ErrorsNameThePath) {
       {"/injection/env/0/name", "A=B",
        "status.injection.env[0].name: expected the name of an environment variable"},
       {"/summary/hit", 97, "status.summary.hit: expected a string"},
+      {"/summary/partial", 2, "status.summary.partial: expected a string"},
   };
   for (const Case& each : cases) {
     Json status = EncodeStatus(FullWarmupStatus());

@@ -96,6 +96,29 @@ TEST_F(RegistryTest, WrongNumberOfLabelsCountsAsOverflow) {
   EXPECT_THAT(registry_->Serialize(), HasSubstr("warmup=\"other\"} 1\n"));
 }
 
+TEST_F(RegistryTest, CounterIsRaisedToATotalAndNeverLowered) {
+  Counter& starts = Starts();
+  starts.RaiseTo({"ns", "llama", "hit"}, 0);
+  EXPECT_THAT(registry_->Serialize(), HasSubstr("result=\"hit\",warmup=\"llama\"} 0\n"));
+  for (const double total : {7.0, 7.0, 3.0, -1.0, std::numeric_limits<double>::infinity()}) {
+    starts.RaiseTo({"ns", "llama", "hit"}, total);
+    EXPECT_THAT(registry_->Serialize(), HasSubstr("warmup=\"llama\"} 7\n")) << total;
+  }
+}
+
+TEST_F(RegistryTest, TotalAboveTheLimitOfSeriesIsDropped) {
+  Counter& starts = Starts(/*series_max=*/1);
+  starts.RaiseTo({"ns", "llama", "hit"}, 5);
+  starts.RaiseTo({"ns", "mistral", "hit"}, 9);
+  starts.RaiseTo({"ns"}, 9);
+  const std::string text = registry_->Serialize();
+  EXPECT_THAT(text, HasSubstr("warmup=\"llama\"} 5\n"));
+  EXPECT_THAT(text, Not(HasSubstr("mistral")));
+  EXPECT_THAT(text, Not(HasSubstr("\"other\"")));
+  EXPECT_THAT(text, HasSubstr("cachewarm_metrics_overflow_total{metric=\"cachewarm_pod_starts_"
+                              "total\"} 2\n"));
+}
+
 TEST_F(RegistryTest, RemovesMatchingSeries) {
   Counter& starts = Starts();
   starts.Add({"a", "x", "hit"});

@@ -40,7 +40,7 @@ TEST_F(ExecutorTest, StalePlanDoesNothing) {
               [](codec::Json& warmup) { warmup["metadata"]["labels"]["x"] = "y"; });
   plan.status_changed = true;
   plan.status.summary.types = "1/2";
-  plan.starts_counted.push_back({.gpu_type = "cpu", .result = api::StartResult::kHit});
+  plan.status.starts.gpu_types = {{.gpu_type = "cpu", .counts = {.hit = 1}}};
   plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")),
                            .reason = std::string(api::reason::kReleasedWarm)});
   EXPECT_TRUE(absl::IsAborted(Execute()));
@@ -50,21 +50,58 @@ TEST_F(ExecutorTest, StalePlanDoesNothing) {
             -1);
 }
 
-TEST_F(ExecutorTest, CountsStartsOnceTheStatusIsWritten) {
+TEST_F(ExecutorTest, ServesTheTotalsOfTheStatus) {
+  plan.status.starts.gpu_types = {{.gpu_type = "cpu",
+                                   .counts = {.cold = 1, .hit = 2},
+                                   .saved_seconds = 12.5,
+                                   .lost_seconds = 2,
+                                   .saved_gpu_seconds = 25,
+                                   .lost_gpu_seconds = 4,
+                                   .builder_gpu_seconds = 80},
+                                  {.gpu_type = "nvidia/l4/sm_89"}};
+  const auto starts = [this](const std::string& type, const std::string& result) {
+    return Metric("cachewarm_pod_starts_total{namespace=\"default\",warmup=\"llama\",gpu_type=\"" +
+                  type + "\",result=\"" + result + "\"}");
+  };
+  const std::string cpu = "{namespace=\"default\",warmup=\"llama\",gpu_type=\"cpu\"}";
+  // A new leader serves what it finds in the status; each further plan changes nothing.
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(Execute().ok());
+    EXPECT_EQ(starts("cpu", "hit"), 2);
+    EXPECT_EQ(starts("cpu", "cold"), 1);
+    EXPECT_EQ(Metric("cachewarm_saved_seconds_total" + cpu), 12.5);
+    EXPECT_EQ(Metric("cachewarm_lost_seconds_total" + cpu), 2);
+    EXPECT_EQ(Metric("cachewarm_saved_gpu_seconds_total" + cpu), 25);
+    EXPECT_EQ(Metric("cachewarm_lost_gpu_seconds_total" + cpu), 4);
+    EXPECT_EQ(Metric("cachewarm_builder_gpu_seconds_total" + cpu), 80);
+    for (const api::StartResult result : api::kStartResults) {
+      EXPECT_EQ(starts("nvidia/l4/sm_89", std::string(Name(result))), 0);
+    }
+  }
+  plan.status.starts.gpu_types[0].counts.hit = 3;
+  plan.status_changed = true;
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_EQ(starts("cpu", "hit"), 3);
+}
+
+TEST_F(ExecutorTest, ObservesStartsAndBuildsOnceTheStatusIsWritten) {
   plan.status_changed = true;
   plan.starts_counted = {
-      {.gpu_type = "cpu", .result = api::StartResult::kHit, .saved_seconds = 12.5},
-      {.gpu_type = "cpu", .result = api::StartResult::kHit, .saved_seconds = -2},
-      {.gpu_type = "cpu", .result = api::StartResult::kCold}};
+      {.gpu_type = "cpu", .result = api::StartResult::kHit, .start_seconds = 5},
+      {.gpu_type = "cpu", .result = api::StartResult::kHit, .start_seconds = 7},
+      {.gpu_type = "cpu", .result = api::StartResult::kCold, .compiled_after_seconds = 30}};
   plan.builds_finished = {{.gpu_type = "cpu", .reason = "Captured", .seconds = 40}};
   ASSERT_TRUE(Execute().ok());
-  const std::string labels = "{namespace=\"default\",warmup=\"llama\",gpu_type=\"cpu\"";
-  EXPECT_EQ(Metric("cachewarm_pod_starts_total" + labels + ",result=\"hit\"}"), 2);
-  EXPECT_EQ(Metric("cachewarm_pod_starts_total" + labels + ",result=\"cold\"}"), 1);
-  EXPECT_EQ(Metric("cachewarm_saved_seconds_total" + labels + "}"), 12.5);
-  EXPECT_EQ(Metric("cachewarm_lost_seconds_total" + labels + "}"), 2);
-  EXPECT_EQ(Metric("cachewarm_builds_total" + labels + ",reason=\"Captured\"}"), 1);
-  EXPECT_EQ(Metric("cachewarm_build_seconds_sum" + labels + "}"), 40);
+  const std::string warmup = "{namespace=\"default\",warmup=\"llama\"";
+  EXPECT_EQ(Metric("cachewarm_pod_start_seconds_sum" + warmup + ",result=\"hit\"}"), 12);
+  EXPECT_EQ(Metric("cachewarm_pod_start_seconds_count" + warmup + ",result=\"hit\"}"), 2);
+  EXPECT_EQ(Metric("cachewarm_pod_start_seconds_count" + warmup + ",result=\"cold\"}"), -1)
+      << "a start that was not measured is in no histogram";
+  EXPECT_EQ(Metric("cachewarm_compile_seconds_sum" + warmup + "}"), 30);
+  EXPECT_EQ(Metric("cachewarm_compile_seconds_count" + warmup + "}"), 1) << "hits do not compile";
+  EXPECT_EQ(Metric("cachewarm_builds_total" + warmup + ",gpu_type=\"cpu\",reason=\"Captured\"}"),
+            1);
+  EXPECT_EQ(Metric("cachewarm_build_seconds_sum" + warmup + ",gpu_type=\"cpu\"}"), 40);
 }
 
 TEST_F(ExecutorTest, SwitchesTheLabelBothWays) {

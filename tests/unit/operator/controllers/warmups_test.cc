@@ -235,6 +235,54 @@ TEST_F(WarmupsTest, RecreatedWarmupKeepsPodsAndLosesOldEntries) {
   }
 }
 
+TEST_F(WarmupsTest, DeletedWarmupTakesItsTotalsAwayAndItsSuccessorCountsFromZero) {
+  codec::Json warmup = WarmupObject("llama");
+  warmup["status"]["starts"]["gpuTypes"] =
+      codec::Json::array({{{"gpuType", "cpu"}, {"counts", {{"hit", 7}}}}});
+  server.Put(kube::kCacheWarmups, warmup);
+  StartCache();
+  const auto hits = [this] {
+    return Metric(
+        "cachewarm_pod_starts_total{namespace=\"default\",warmup=\"llama\","
+        "gpu_type=\"cpu\",result=\"hit\"}");
+  };
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_EQ(hits(), 7);
+  // The controller sees only the new object, not the time between the two.
+  warmup["metadata"]["uid"] = "uid-successor";
+  warmup["status"]["starts"]["gpuTypes"][0]["counts"]["hit"] = 2;
+  server.Remove(kube::kCacheWarmups, {"default", "llama"});
+  server.Put(kube::kCacheWarmups, warmup);
+  ASSERT_TRUE(Seen());
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_EQ(hits(), 2);
+  server.Remove(kube::kCacheWarmups, {"default", "llama"});
+  ASSERT_TRUE(Eventually([&] {
+    return cluster.warmups.store().Find({"default", "llama"}) == nullptr;
+  }));
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_EQ(hits(), -1);
+}
+
+TEST_F(WarmupsTest, PodsThatCannotBeReleasedAreCountedAsHeldAndThenAsOverdue) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  codec::Json pod = HeldPodObject("held", "llama");
+  pod["metadata"]["creationTimestamp"] = FormatTime(clock.Now());
+  server.Put(kube::kPods, pod);
+  server.Intercept([](const kube::Request& request) {
+    return request.resource == "pods" && request.verb == "patch" ? absl::UnavailableError("down")
+                                                                 : absl::OkStatus();
+  });
+  StartCache();
+  const std::string labels = "{namespace=\"default\",warmup=\"llama\"}";
+  EXPECT_TRUE(absl::IsUnavailable(Reconcile().status()));
+  EXPECT_EQ(Metric("cachewarm_pods_held" + labels), 1);
+  EXPECT_EQ(Metric("cachewarm_pods_held_past_deadline" + labels), 0);
+  clock.Advance(std::chrono::seconds(60 + 11));  // the default of spec.gate.maxHoldSeconds
+  EXPECT_TRUE(absl::IsUnavailable(Reconcile().status()));
+  EXPECT_EQ(Metric("cachewarm_pods_held_past_deadline" + labels), 1);
+}
+
 TEST_F(WarmupsTest, RejectedNodeCacheBlocksNothingElse) {
   server.Put(kube::kCacheWarmups, WarmupObject("llama"));
   server.Put(kube::kDeployments, DeploymentObject("llama"));

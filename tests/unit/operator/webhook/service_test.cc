@@ -190,6 +190,10 @@ TEST_F(ServiceTest, LeaderIssuesCertificatesUpdatesCaBundleAndServes) {
               HasSubstr("cachewarm_admission_mode_info{mode=\"webhook\"} 1"));
   EXPECT_THAT(registry->Serialize(),
               HasSubstr("cachewarm_webhook_requests_total{result=\"injected\"} 1"));
+  const std::string expiry = "cachewarm_webhook_certificate_expiry_timestamp_seconds";
+  const std::chrono::duration<double> in_90_days =
+      clock.Now().time_since_epoch() + std::chrono::hours(24 * 90);
+  EXPECT_NEAR(op::testing::SeriesValue(registry->Serialize(), expiry), in_90_days.count(), 1);
 }
 
 TEST_F(ServiceTest, InvalidReviewIsRejectedAndCounted) {
@@ -329,7 +333,9 @@ TEST_F(ServiceTest, StopsServingWhenTheWebhookIsRemoved) {
   server.objects.Remove(kube::kMutatingWebhooks, kAdmission);
   EXPECT_TRUE(Eventually([&] {
     Later(std::chrono::seconds(31));
-    return service.port() == 0;
+    return service.port() == 0 &&
+           op::testing::SeriesValue(registry->Serialize(),
+                                    "cachewarm_webhook_certificate_expiry_timestamp_seconds") == 0;
   }));
 }
 

@@ -197,6 +197,26 @@ TEST(BuilderJobs, NewTemplateIgnoresJobsOfOldTemplate) {
   EXPECT_EQ(plan.status.builders[0].attempt, 2);
 }
 
+TEST(BuilderJobs, GpuSecondsOfAJobCountFromTheStartOfItsContainer) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1", .gpus = 2});
+  builder.in().workload.replicas = 0;
+  builder.pod_template()["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 2;
+  builder.Accepted();
+  const std::string job = Apply(builder, builder.Decide());
+  builder.Pod({.name = "b", .node = "n1", .gpus = 2, .created = 101, .started = 103, .job = job});
+  builder.Now(104);
+  builder.status() = builder.Decide().status;
+  EXPECT_EQ(builder.status().builders[0].pod_uid, "uid-b");
+  builder.warmup().spec.paused = true;
+  builder.Now(113);
+  const Plan ended = builder.Decide();
+  ASSERT_EQ(ended.builds_finished.size(), 1U);
+  EXPECT_DOUBLE_EQ(ended.builds_finished[0].gpu_seconds, 2 * 10);
+  ASSERT_EQ(ended.status.starts.gpu_types.size(), 1U);
+  EXPECT_DOUBLE_EQ(ended.status.starts.gpu_types[0].builder_gpu_seconds, 2 * 10);
+}
+
 // Otherwise it would occupy its device and its builder slot for the whole pause.
 TEST(BuilderJobs, PauseEndsJobAndResumeCreatesItAgain) {
   SnapshotBuilder builder = ScaledDown();

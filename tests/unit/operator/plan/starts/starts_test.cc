@@ -23,7 +23,10 @@ SnapshotBuilder Warm() {
 void Evidence(SnapshotBuilder& builder, const std::string& pod, StartResult result,
               double compile_seconds = 0) {
   builder.cache("n1").status.starts.push_back(
-      {.pod_uid = "uid-" + pod, .result = result, .compile_seconds = compile_seconds});
+      {.pod_uid = "uid-" + pod,
+       .result = result,
+       .compile_seconds = compile_seconds,
+       .compiled_after_seconds = compile_seconds > 0 ? compile_seconds + 2 : 0});
 }
 
 void Apply(SnapshotBuilder& builder, const Plan& plan) {
@@ -51,6 +54,19 @@ TEST(Starts, StartingPodIsObservedUntilCounted) {
   ASSERT_EQ(plan.starts_counted.size(), 1U);
   EXPECT_EQ(plan.starts_counted[0].start_seconds, 5);
   EXPECT_TRUE(fakes::EntriesOf(plan, "n1")->spec.starts.empty());
+}
+
+TEST(Starts, TotalsOfEveryGpuTypeInUseExistBeforeItsFirstStart) {
+  SnapshotBuilder builder;
+  builder.Node({.name = "n1"});
+  builder.Node({.name = "n2", .gpu_type = "nvidia/l4/sm_89"});
+  EXPECT_TRUE(builder.Decide().status.starts.gpu_types.empty()) << "counting has not started";
+  builder.Accepted();
+  const std::vector<api::GpuTypeStarts> zeros = {{.gpu_type = "cpu"},
+                                                 {.gpu_type = "nvidia/l4/sm_89"}};
+  Apply(builder, builder.Decide());
+  EXPECT_EQ(builder.status().starts.gpu_types, zeros);
+  EXPECT_FALSE(builder.Decide().status_changed);
 }
 
 TEST(Starts, PodWithoutProbeRequeuesAtAssumedReady) {
@@ -291,6 +307,7 @@ TEST(Starts, BuilderIsCountedAsBuilder) {
   ASSERT_EQ(plan.starts_counted.size(), 1U);
   EXPECT_EQ(plan.starts_counted[0].result, StartResult::kBuilder);
   EXPECT_DOUBLE_EQ(plan.starts_counted[0].compile_seconds, 6.5);
+  EXPECT_DOUBLE_EQ(plan.starts_counted[0].compiled_after_seconds, 8.5);
   EXPECT_EQ(plan.status.starts.counts.builder, 1);
   EXPECT_EQ(plan.status.summary.hit, "") << "builders are not in the hit rate";
 }
@@ -417,6 +434,7 @@ TEST(Starts, SumsAreExactAfterOneColdAndFiveWarmStarts) {
   EXPECT_DOUBLE_EQ(starts.saved_seconds, 5 * 33);
   EXPECT_DOUBLE_EQ(starts.lost_seconds, 0);
   EXPECT_EQ(builder.status().summary.hit, "83%");
+  EXPECT_EQ(builder.status().summary.partial, "0%");
   EXPECT_EQ(builder.status().summary.saved, "2m45s");
 }
 
