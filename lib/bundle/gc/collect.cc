@@ -16,8 +16,8 @@
 namespace cachewarm::bundle {
 namespace {
 
-// Blobs younger than this are never swept, whatever the user asks for: a publication may last as
-// long.
+// Blobs younger than this are never swept, even if the user sets a lower age, because a publication
+// may last as long.
 constexpr Duration kBlobAgeMin = std::chrono::hours(1);
 
 // True if the error is that of one manifest, so that the others can be collected nevertheless.

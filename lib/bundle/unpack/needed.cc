@@ -13,8 +13,8 @@ namespace {
 // least one must be fetched.
 enum class Content { kNothing, kPresent, kNeeded };
 
-// Returns the size of the header that the packer writes for the file, whatever its mode; 0 if it
-// cannot be written.
+// Returns the size of the header that the packer writes for the file. The mode does not change
+// the size. Returns 0 if the header cannot be written.
 int64_t HeaderBytes(const Entry& entry) {
   const auto header = TarHeader({.path = entry.path,
                                  .type = MemberType::kFile,

@@ -14,7 +14,7 @@ namespace cachewarm::kube {
 
 // A credential plugin: a program that prints the credentials of a user. The field "exec" of a
 // kubeconfig describes it.
-// https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
+// https://kubernetes.io/docs/reference/access-authn-authz/authentication ("credential plugins")
 struct ExecPlugin {
   enum class Input {
     kNever,       // the plugin never reads the terminal

@@ -41,7 +41,10 @@ spec:
     volumeMounts: [{name: models, mountPath: /models, readOnly: true}]
   - name: driver
     image: driver:1
-    resources: {requests: {cpu: "2", nvidia.com/gpu: 2}, limits: {nvidia.com/gpu: 2}, claims: [{name: c}]}
+    resources:
+      requests: {cpu: "2", nvidia.com/gpu: 2}
+      limits: {nvidia.com/gpu: 2}
+      claims: [{name: c}]
   volumes: [{name: models, hostPath: {path: /srv}}]
 )";
 
