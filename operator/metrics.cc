@@ -23,18 +23,82 @@ metrics::Counter& PodStarts(metrics::Registry& registry) {
        .series_max = kTotalsMax});
 }
 
-// A total in GPU seconds or seconds, by GPU type.
-metrics::Counter& Total(metrics::Registry& registry, const std::string& name,
-                        const std::string& help) {
-  return registry.NewCounter({.name = name,
-                              .help = help,
-                              .labels = {"namespace", "warmup", "gpu_type"},
-                              .series_max = kTotalsMax});
+// Registers a total of seconds by GPU type.
+metrics::Counter& Total(metrics::Registry& registry, metrics::MetricSpec spec) {
+  spec.labels = {"namespace", "warmup", "gpu_type"};
+  spec.series_max = kTotalsMax;
+  return registry.NewCounter(spec);
 }
 
-metrics::Gauge& OfWarmup(metrics::Registry& registry, const std::string& name,
-                         const std::string& help) {
-  return registry.NewGauge({.name = name, .help = help, .labels = {"namespace", "warmup"}});
+metrics::Gauge& OfWarmup(metrics::Registry& registry, metrics::MetricSpec spec) {
+  spec.labels = {"namespace", "warmup"};
+  return registry.NewGauge(spec);
+}
+
+metrics::Counter& SavedSeconds(metrics::Registry& registry) {
+  return Total(registry, {.name = "cachewarm_saved_seconds_total",
+                          .help = "Seconds saved by pods that started faster than the median cold "
+                                  "start, minus time held, since the warmup was created."});
+}
+
+metrics::Counter& LostSeconds(metrics::Registry& registry) {
+  return Total(registry,
+               {.name = "cachewarm_lost_seconds_total",
+                .help = "Seconds lost by pods that started slower than the median cold start, "
+                        "including time held, since the warmup was created."});
+}
+
+metrics::Counter& BuilderGpuSeconds(metrics::Registry& registry) {
+  return Total(registry, {.name = "cachewarm_builder_gpu_seconds_total",
+                          .help = "GPU seconds of builder Jobs, from the start of the container "
+                                  "to the end of the build."});
+}
+
+metrics::Histogram& StartSeconds(metrics::Registry& registry) {
+  return registry.NewHistogram(
+      {.name = "cachewarm_pod_start_seconds",
+       .help = "Time from the start of the container to Ready, of first starts, by result.",
+       .labels = {"namespace", "warmup", "result"}},
+      metrics::SecondsBuckets());
+}
+
+metrics::Histogram& CompileSeconds(metrics::Registry& registry) {
+  return registry.NewHistogram(
+      {.name = "cachewarm_compile_seconds",
+       .help = "Time from the start of the container to the last compiled file, of first "
+               "starts that compiled.",
+       .labels = {"namespace", "warmup"}},
+      metrics::SecondsBuckets());
+}
+
+metrics::Histogram& HoldSeconds(metrics::Registry& registry) {
+  return registry.NewHistogram({.name = "cachewarm_hold_seconds",
+                                .help = "Time that pods were held by the scheduling gate.",
+                                .labels = {"namespace", "warmup"}},
+                               metrics::SecondsBuckets());
+}
+
+metrics::Histogram& BuildSeconds(metrics::Registry& registry) {
+  return registry.NewHistogram(
+      {.name = "cachewarm_build_seconds",
+       .help = "Time from the election of a builder to the end of its build.",
+       .labels = {"namespace", "warmup", "gpu_type"}},
+      metrics::SecondsBuckets());
+}
+
+metrics::Gauge& PodsOverdue(metrics::Registry& registry) {
+  return OfWarmup(registry,
+                  {.name = "cachewarm_pods_held_past_deadline",
+                   .help = "Pods that still have the scheduling gate of cachewarm 10 seconds "
+                           "after their deadline."});
+}
+
+metrics::Gauge& CertificateExpiry(metrics::Registry& registry) {
+  return registry.NewGauge(
+      {.name = "cachewarm_webhook_certificate_expiry_timestamp_seconds",
+       .help = "Unix time at which the certificate that the webhook serves expires; 0: none is "
+               "served.",
+       .labels = {}});
 }
 
 // Removes the matching series of the totals and gauges that only the leader serves.
@@ -86,7 +150,6 @@ metrics::Histogram& WebhookSeconds(metrics::Registry& registry) {
 }  // namespace
 
 Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
-  const std::vector<std::string> of_type = {"namespace", "warmup", "gpu_type"};
   registry
       .NewGauge({.name = "cachewarm_build_info",
                  .help = "Always 1; the version is the label.",
@@ -94,57 +157,37 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
       .Set({version}, 1);
   return Metrics{
       .pod_starts = PodStarts(registry),
-      .saved_seconds = Total(registry, "cachewarm_saved_seconds_total",
-                             "Seconds saved by pods that started faster than the median cold "
-                             "start, minus time held, since the warmup was created."),
-      .lost_seconds = Total(registry, "cachewarm_lost_seconds_total",
-                            "Seconds lost by pods that started slower than the median cold start, "
-                            "including time held, since the warmup was created."),
-      .saved_gpu_seconds = Total(registry, "cachewarm_saved_gpu_seconds_total",
-                                 "Saved seconds, each multiplied by the devices of its pod."),
-      .lost_gpu_seconds = Total(registry, "cachewarm_lost_gpu_seconds_total",
-                                "Lost seconds, each multiplied by the devices of its pod."),
-      .builder_gpu_seconds = Total(registry, "cachewarm_builder_gpu_seconds_total",
-                                   "GPU seconds of builder Jobs, from the start of the container "
-                                   "to the end of the build."),
-      .start_seconds = registry.NewHistogram(
-          {.name = "cachewarm_pod_start_seconds",
-           .help = "Time from the start of the container to Ready, of first starts, by result.",
-           .labels = {"namespace", "warmup", "result"}},
-          metrics::SecondsBuckets()),
-      .compile_seconds = registry.NewHistogram(
-          {.name = "cachewarm_compile_seconds",
-           .help = "Time from the start of the container to the last compiled file, of first "
-                   "starts that compiled.",
-           .labels = {"namespace", "warmup"}},
-          metrics::SecondsBuckets()),
-      .hold_seconds =
-          registry.NewHistogram({.name = "cachewarm_hold_seconds",
-                                 .help = "Time that pods were held by the scheduling gate.",
-                                 .labels = {"namespace", "warmup"}},
-                                metrics::SecondsBuckets()),
+      .saved_seconds = SavedSeconds(registry),
+      .lost_seconds = LostSeconds(registry),
+      .saved_gpu_seconds =
+          Total(registry, {.name = "cachewarm_saved_gpu_seconds_total",
+                           .help = "Saved seconds, each multiplied by the devices of its pod."}),
+      .lost_gpu_seconds =
+          Total(registry, {.name = "cachewarm_lost_gpu_seconds_total",
+                           .help = "Lost seconds, each multiplied by the devices of its pod."}),
+      .builder_gpu_seconds = BuilderGpuSeconds(registry),
+      .start_seconds = StartSeconds(registry),
+      .compile_seconds = CompileSeconds(registry),
+      .hold_seconds = HoldSeconds(registry),
       .builds = registry.NewCounter({.name = "cachewarm_builds_total",
                                      .help = "Captured and failed builds, by reason.",
                                      .labels = {"namespace", "warmup", "gpu_type", "reason"}}),
-      .build_seconds = registry.NewHistogram(
-          {.name = "cachewarm_build_seconds",
-           .help = "Time from the election of a builder to the end of its build.",
-           .labels = of_type},
-          metrics::SecondsBuckets()),
+      .build_seconds = BuildSeconds(registry),
       .gate_releases = registry.NewCounter({.name = "cachewarm_gate_releases_total",
                                             .help = "Held pods that were released, by reason.",
                                             .labels = {"namespace", "warmup", "reason"}}),
-      .nodes_waiting = OfWarmup(registry, "cachewarm_nodes_waiting",
-                                "Nodes that wait for a fetch slot to fetch a bundle of the "
-                                "warmup."),
-      .suspended_bundles = OfWarmup(registry, "cachewarm_suspended_bundles",
-                                    "Suspended bundles that no other bundle of their key has "
-                                    "replaced yet."),
-      .pods_held = OfWarmup(registry, "cachewarm_pods_held",
-                            "Pods that have the scheduling gate of cachewarm now."),
-      .pods_overdue = OfWarmup(registry, "cachewarm_pods_held_past_deadline",
-                               "Pods that still have the scheduling gate of cachewarm 10 seconds "
-                               "after their deadline."),
+      .nodes_waiting =
+          OfWarmup(registry, {.name = "cachewarm_nodes_waiting",
+                              .help = "Nodes that wait for a fetch slot to fetch a bundle of the "
+                                      "warmup."}),
+      .suspended_bundles =
+          OfWarmup(registry, {.name = "cachewarm_suspended_bundles",
+                              .help = "Suspended bundles that no other bundle of their key has "
+                                      "replaced yet."}),
+      .pods_held =
+          OfWarmup(registry, {.name = "cachewarm_pods_held",
+                              .help = "Pods that have the scheduling gate of cachewarm now."}),
+      .pods_overdue = PodsOverdue(registry),
       .startup_taints =
           registry.NewCounter({.name = "cachewarm_startup_taints_removed_total",
                                .help = "Startup taints removed from nodes, by reason.",
@@ -164,11 +207,7 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
       .admission = Admission(registry),
       .webhook_requests = WebhookRequests(registry),
       .webhook_seconds = WebhookSeconds(registry),
-      .certificate_expiry = registry.NewGauge(
-          {.name = "cachewarm_webhook_certificate_expiry_timestamp_seconds",
-           .help = "Unix time at which the certificate that the webhook serves expires; 0: none is "
-                   "served.",
-           .labels = {}}),
+      .certificate_expiry = CertificateExpiry(registry),
       .leader = registry.NewGauge(
           {.name = "cachewarm_leader", .help = "1 if this replica is the leader.", .labels = {}}),
   };

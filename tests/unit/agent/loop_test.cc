@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/loop.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -31,7 +32,7 @@ TEST_F(LoopTest, GpuThatTheDriverDoesNotReportIsACondition) {
   EXPECT_EQ(status_.conditions[0].type, "GPUNotVisible");
   EXPECT_EQ(status_.conditions[0].status, "True");
   const std::string series = "cachewarm_node_condition{type=\"GPUNotVisible\"}";
-  EXPECT_THAT(registry_->Serialize(), testing::HasSubstr(series + " 1\n"));
+  EXPECT_THAT(registry_->Serialize(), ::testing::HasSubstr(series + " 1\n"));
   const auto logged = [this] { return log_.Count("node condition changed"); };
   EXPECT_EQ(logged(), 1);
   loop_->RunIteration();
@@ -41,7 +42,7 @@ TEST_F(LoopTest, GpuThatTheDriverDoesNotReportIsACondition) {
   loop_->RunIteration();
   ASSERT_EQ(status_.conditions.size(), 1U);
   EXPECT_EQ(status_.conditions[0].status, "False");
-  EXPECT_THAT(registry_->Serialize(), testing::HasSubstr(series + " 0\n"));
+  EXPECT_THAT(registry_->Serialize(), ::testing::HasSubstr(series + " 0\n"));
   EXPECT_EQ(logged(), 2);
 }
 

@@ -113,7 +113,6 @@ TEST(Schema, AcceptsStatusesWithOverlongValues) {
                              &status.suspension->revision,
                              &status.suspension->nodes[0].uid,
                              &status.suspension->nodes[0].boot_id,
-                             &status.starts.gpu_types[0].gpu_type,
                              &status.starts.recent[0].pod,
                              &status.starts.recent[0].node,
                              &status.starts.recent[0].key,

@@ -114,7 +114,7 @@ TEST_F(RegistryTest, TotalAboveTheLimitOfSeriesIsDropped) {
   const std::string text = registry_->Serialize();
   EXPECT_THAT(text, HasSubstr("warmup=\"llama\"} 5\n"));
   EXPECT_THAT(text, Not(HasSubstr("mistral")));
-  EXPECT_THAT(text, Not(HasSubstr("\"other\"")));
+  EXPECT_THAT(text, Not(HasSubstr("warmup=\"other\"")));
   EXPECT_THAT(text, HasSubstr("cachewarm_metrics_overflow_total{metric=\"cachewarm_pod_starts_"
                               "total\"} 2\n"));
 }
