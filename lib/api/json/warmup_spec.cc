@@ -206,6 +206,8 @@ void CheckCacheChoice(Reader& reader, const CacheChoice& cache) {
   }
 }
 
-const Rows<WarmupSpec> kWarmupSpecFields = kWarmupSpec;
+Rows<WarmupSpec> WarmupSpecFields() {
+  return kWarmupSpec;
+}
 
 }  // namespace cachewarm::api::json

@@ -187,6 +187,8 @@ constexpr Field<WarmupStatus> kWarmupStatus[] = {
 
 }  // namespace
 
-const Rows<WarmupStatus> kWarmupStatusFields = kWarmupStatus;
+Rows<WarmupStatus> WarmupStatusFields() {
+  return kWarmupStatus;
+}
 
 }  // namespace cachewarm::api::json

@@ -164,7 +164,7 @@ TEST(CacheWarmup, OverridesOutsideTheListAreRejected) {
   refused("{}", ": is empty; set one of its fields, or remove it");
   refused(R"({"args": "a"})", ".args: expected a list of at most 64 strings");
   refused(R"({"args": [")" + std::string(4097, 'x') + R"("]})",
-          ".args: an item is longer than 4096 bytes");
+          ".args: has a string longer than 4096 bytes");
   refused(R"({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]})",
           ".env[0].valueFrom: unknown field; expected one of name, value");
   refused(R"({"env": [{"name": "A B"}]})",
