@@ -89,6 +89,34 @@ void FailBuild(const Context& context, Effects& effects, BuilderStatus& builder,
                                   builder.gpu_type, builder.cpu_class, builder.message));
 }
 
+bool EndAfterPending(const Context& context, Effects& effects, BuilderStatus& builder,
+                     const PendingBuild& pending) {
+  const int seconds = context.in.warmup.spec.compile.pending_seconds;
+  const WallTime deadline = pending.since + std::chrono::seconds(seconds);
+  if (context.in.now < deadline) {
+    effects.RequeueAt(deadline);
+    return false;
+  }
+  FailBuild(context, effects, builder,
+            {.event = BuildEvent::kPendingTimeout,
+             .message = fmt::format("{} did not start within compile.pendingSeconds ({} s){}{}",
+                                    pending.subject, seconds, pending.reported.empty() ? "" : ": ",
+                                    pending.reported)});
+  return true;
+}
+
+bool EndRejectedJob(const Context& context, Effects& effects, BuilderStatus& builder,
+                    const BuilderJob* job) {
+  if (job == nullptr || !job->refused) {
+    return false;
+  }
+  FailBuild(
+      context, effects, builder,
+      {.event = BuildEvent::kJobRejected,
+       .message = fmt::format("the API server rejected Job {}: {}", job->name, job->message)});
+  return true;
+}
+
 void CompleteBuild(const Context& context, Builds& builds, BuilderStatus& builder) {
   if (builds.bundles.FindSuspended(builder.captured->digest) != nullptr) {
     RejectSuspended(context, builds, builder);
