@@ -156,6 +156,7 @@ class Collection {
     std::stable_sort(ordered.begin(), ordered.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
     std::vector<const GcItem*> found;
+    found.reserve(ordered.size());
     for (const auto& [depth, item] : ordered) {
       found.push_back(item);
     }
