@@ -236,7 +236,8 @@ absl::StatusOr<GcRepository> ReadGcRepository(const RepositoryRef& ref, std::sto
         continue;
       }
       CW_ASSIGN_OR_RETURN(GcManifest manifest, reader.Read({.digest = referrer.digest}));
-      // The list of referrers is unverified: an item that is none is not deleted.
+      // The list of referrers is unverified: skip an item without a subject, so that it is not
+      // deleted.
       if (manifest.subject.has_value()) {
         repository.manifests.push_back(std::move(manifest));
       }

@@ -128,7 +128,9 @@ constexpr std::pair<BuildEvent, std::string_view> kEventNames[] = {
     {kMustProve, "no pod of the group is left, and the bundle must be proven"},
     {kProven, "the pod of the proof is ready"},
     {kProofDropped, "spec.compile.proof is removed"},
-    {kProofLost, "the proof lost its key, node or pod"},
+    {kProofLost,
+     "the key is no longer used, the node is gone or has another GPU type or CPU class, or the pod "
+     "of the proof is gone"},
     {kProofRefused, "the engine refuses the bundle, or is not ready in time"}};
 
 }  // namespace

@@ -175,7 +175,8 @@ TEST(CacheWarmup, OverridesOutsideTheListAreRejected) {
   refused(R"({"tolerations": [{"key": "a", "effect": "Never"}]})",
           ".tolerations[0].effect: expected one of NoSchedule, PreferNoSchedule, NoExecute");
   refused(R"({"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]})",
-          ".tolerations[0].value: is only for the operator Equal; remove it");
+          ".tolerations[0].value: must be empty if operator is Exists; remove value or set "
+          "operator Equal");
   refused(R"({"tolerations": [{"key": "a", "tolerationSeconds": 1}]})",
           ".tolerations[0].tolerationSeconds: unknown field; expected one of key, operator, value, "
           "effect");
