@@ -22,9 +22,10 @@ class Proof : public testing::Test {
     cluster_.Accepted();
   }
 
-  // The workload asks for `gpus` devices, which n1 has.
+  // The workload asks for `gpus` devices, which n1, then the only node, has.
   void UseGpus(int gpus) {
     gpus_ = gpus;
+    cluster_.in().nodes.clear();
     cluster_.Node({.name = "n1", .gpus = gpus});
     cluster_.pod_template()["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] =
         gpus;
