@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "lib/base/hex.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/layout/index_file.h"
 #include "lib/bundle/store/layout/layout_upload.h"
@@ -31,9 +32,8 @@ WallTime TimeOf(int64_t mtime_ns) {
   return WallTime(Duration(mtime_ns / kNanosecondsPerMillisecond));
 }
 
-bool IsHex(std::string_view text) {
-  return text.size() == kHexDigits &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+bool IsBlobName(std::string_view text) {
+  return text.size() == kHexDigits && IsLowerHex(text);
 }
 
 // Adds the digests of the descriptors in the member `name`, an object or a list of objects.
@@ -130,7 +130,7 @@ absl::StatusOr<std::map<std::string, int64_t>> FindUnneeded(const fs::Dir& repos
                                                             WallTime limit) {
   std::map<std::string, int64_t> found;
   CW_RETURN_IF_ERROR(fs::Walk(repository, kBlobs, {}, [&](const fs::WalkEntry& entry) {
-    const bool is_blob = entry.stat.type == fs::FileType::kFile && IsHex(entry.path);
+    const bool is_blob = entry.stat.type == fs::FileType::kFile && IsBlobName(entry.path);
     if (is_blob && TimeOf(entry.stat.mtime_ns) <= limit &&
         !needed.contains(Digest::FromHex(entry.path))) {
       found.emplace(entry.path, entry.stat.bytes);
