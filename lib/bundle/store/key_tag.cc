@@ -29,7 +29,9 @@ std::optional<KeyTag> ParseKeyTag(std::string_view tag) {
   if (!tag.starts_with(kPrefix) || tag.size() < kKeyEnd) {
     return std::nullopt;
   }
-  KeyTag parsed{.key = std::string(tag.substr(kPrefix.size(), kKeyDigits))};
+  KeyTag parsed{.key = std::string(tag.substr(kPrefix.size(), kKeyDigits)),
+                .published = std::nullopt,
+                .digest = ""};
   if (!IsLowerHex(parsed.key)) {
     return std::nullopt;
   }
@@ -43,6 +45,7 @@ std::optional<KeyTag> ParseKeyTag(std::string_view tag) {
     return std::nullopt;
   }
   parsed.published = ParseCompactTime(rest.substr(1, kTimeBytes));
+  parsed.digest = std::string(rest.substr(kTimeBytes + 2));
   return parsed.published.has_value() ? std::optional<KeyTag>(parsed) : std::nullopt;
 }
 

@@ -235,6 +235,16 @@ absl::StatusOr<ManifestList> LayoutStore::ListManifests(const std::string& repos
   return ListLayout(*dir);
 }
 
+absl::Status LayoutStore::CheckUnchanged(const std::string& repository,
+                                         const StoredManifest& listed, std::stop_token /*stop*/) {
+  const auto dir = OpenRepository(repository);
+  if (absl::IsNotFound(dir.status())) {
+    return absl::OkStatus();
+  }
+  CW_RETURN_IF_ERROR(dir.status());
+  return CheckUnchangedInLayout(*dir, listed);
+}
+
 absl::Status LayoutStore::DeleteManifest(const std::string& repository,
                                          const StoredManifest& listed, std::stop_token stop) {
   const auto dir = OpenRepository(repository);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -97,7 +98,8 @@ absl::StatusOr<std::set<Digest>> Reachable(const fs::Dir& repository, std::vecto
         text.ok() && DigestOf(*text) == digest
             ? ReadReferences(*text)
             : (text.ok() ? absl::DataLossError("it does not match its digest") : text.status());
-    if (IsRetryable(references.status())) {
+    // RESOURCE_EXHAUSTED: the file is larger than a manifest may be.
+    if (IsRetryable(references.status()) && !absl::IsResourceExhausted(references.status())) {
       return references.status();
     }
     if (!references.ok()) {
@@ -172,33 +174,59 @@ absl::StatusOr<bool> RemoveBlob(const fs::Dir& repository, const std::string& na
   return true;
 }
 
-// Removes up to kBatch blobs under one lock and adds them to `report`. Returns true if there may be
-// more.
-absl::StatusOr<bool> SweepBatch(const fs::Dir& repository, const SweepRequest& request,
-                                const fs::LockWait& wait, SweepReport& report) {
-  CW_ASSIGN_OR_RETURN(const fs::Fd lock, LockIndex(repository, wait));
-  CW_RETURN_IF_ERROR(RestoreRemoved(repository));
-  CW_ASSIGN_OR_RETURN(const std::set<Digest> needed, NeededBlobs(repository, request));
+// The blobs that a sweep may remove.
+struct Candidates {
+  std::map<std::string, int64_t> blobs;  // bytes by name
+  WallTime limit{};                      // no blob is younger
+};
+
+absl::StatusOr<Candidates> FindCandidates(const fs::Dir& repository, const SweepRequest& request,
+                                          const fs::LockWait& wait) {
+  Candidates candidates;
+  {
+    CW_ASSIGN_OR_RETURN(const fs::Fd lock, LockIndex(repository, wait));
+    CW_RETURN_IF_ERROR(RestoreRemoved(repository));
+  }
   // Blobs are dated by the file system, which may be a server with another clock. Starting an
   // upload also removes the files of uploads whose writer was killed.
   CW_ASSIGN_OR_RETURN(const UploadFile now_file, UploadFile::Start(repository));
   CW_ASSIGN_OR_RETURN(const fs::FileStat now, now_file.Stat());
-  const WallTime limit = TimeOf(now.mtime_ns) - request.min_age;
-  CW_ASSIGN_OR_RETURN(const auto unneeded, FindUnneeded(repository, needed, limit));
-  if (unneeded.empty()) {
-    return false;
-  }
+  candidates.limit = TimeOf(now.mtime_ns) - request.min_age;
+  // Without the lock, so that publishers do not wait for the walk: SweepBatch() checks again.
+  CW_ASSIGN_OR_RETURN(const std::set<Digest> needed, NeededBlobs(repository, request));
+  CW_ASSIGN_OR_RETURN(candidates.blobs, FindUnneeded(repository, needed, candidates.limit));
+  return candidates;
+}
+
+// Takes up to kBatch blobs from `candidates`, removes those that no manifest needs, all under one
+// lock, and adds these to `report`.
+absl::Status SweepBatch(const fs::Dir& repository, const SweepRequest& request,
+                        const fs::LockWait& wait, Candidates& candidates, SweepReport& report) {
+  CW_ASSIGN_OR_RETURN(const fs::Fd lock, LockIndex(repository, wait));
+  CW_RETURN_IF_ERROR(RestoreRemoved(repository));
+  CW_ASSIGN_OR_RETURN(const std::set<Digest> needed, NeededBlobs(repository, request));
   CW_RETURN_IF_ERROR(repository.MakeDirs(kRemoved, kRemovedMode));
-  size_t done = 0;
-  for (const auto& [name, bytes] : unneeded) {
-    if (++done > kBatch) {
-      return true;
+  for (size_t done = 0; done < kBatch && !candidates.blobs.empty(); ++done) {
+    const auto blob = candidates.blobs.extract(candidates.blobs.begin());
+    if (needed.contains(Digest::FromHex(blob.key()))) {
+      continue;
     }
-    CW_ASSIGN_OR_RETURN(const bool removed, RemoveBlob(repository, name, limit));
+    CW_ASSIGN_OR_RETURN(const bool removed, RemoveBlob(repository, blob.key(), candidates.limit));
     report.blobs += removed ? 1 : 0;
-    report.bytes += removed ? bytes : 0;
+    report.bytes += removed ? blob.mapped() : 0;
   }
-  return false;
+  return absl::OkStatus();
+}
+
+// Returns the time of a publication; nullopt if the blob of the manifest is missing.
+absl::StatusOr<std::optional<WallTime>> PublishedAt(const fs::Dir& repository,
+                                                    const Digest& digest) {
+  const auto stat = repository.Stat(BlobPath(digest));
+  if (absl::IsNotFound(stat.status())) {
+    return std::nullopt;
+  }
+  CW_RETURN_IF_ERROR(stat.status());
+  return TimeOf(stat->mtime_ns);
 }
 
 }  // namespace
@@ -257,27 +285,38 @@ absl::StatusOr<ManifestList> ListLayout(const fs::Dir& repository) {
   ManifestList list{.complete = true};
   for (auto& [digest, manifest] : found) {
     std::sort(manifest.tags.begin(), manifest.tags.end());
-    const auto stat = repository.Stat(BlobPath(digest));
-    if (stat.ok()) {
-      manifest.published = TimeOf(stat->mtime_ns);
-    } else if (!absl::IsNotFound(stat.status())) {
-      return stat.status();
-    }
+    CW_ASSIGN_OR_RETURN(manifest.published, PublishedAt(repository, digest));
     list.manifests.push_back(std::move(manifest));
   }
   return list;
 }
 
+absl::Status CheckUnchangedInLayout(const fs::Dir& repository, const StoredManifest& listed) {
+  CW_ASSIGN_OR_RETURN(const std::vector<IndexItem> items, ReadIndex(repository));
+  StoredManifest now{.digest = listed.digest, .tags = {}, .published = std::nullopt};
+  bool is_listed = false;
+  for (const IndexItem& item : items) {
+    const bool is_it = item.manifest.digest == listed.digest;
+    is_listed = is_listed || is_it;
+    if (is_it && !item.tag.empty()) {
+      now.tags.push_back(item.tag);
+    }
+  }
+  if (!is_listed) {
+    return absl::OkStatus();
+  }
+  std::sort(now.tags.begin(), now.tags.end());
+  CW_ASSIGN_OR_RETURN(now.published, PublishedAt(repository, listed.digest));
+  return now == listed ? absl::OkStatus()
+                       : absl::FailedPreconditionError(fmt::format(
+                             "manifest {} was published again or tagged since it was listed",
+                             listed.digest.Short()));
+}
+
 absl::Status DeleteFromLayout(const fs::Dir& repository, const StoredManifest& listed,
                               const fs::LockWait& wait) {
   CW_ASSIGN_OR_RETURN(const fs::Fd lock, LockIndex(repository, wait));
-  CW_ASSIGN_OR_RETURN(const ManifestList now, ListLayout(repository));
-  for (const StoredManifest& manifest : now.manifests) {
-    if (manifest.digest == listed.digest && manifest != listed) {
-      return absl::FailedPreconditionError(fmt::format(
-          "manifest {} was published again or tagged since it was listed", listed.digest.Short()));
-    }
-  }
+  CW_RETURN_IF_ERROR(CheckUnchangedInLayout(repository, listed));
   CW_ASSIGN_OR_RETURN(std::vector<IndexItem> items, ReadIndex(repository));
   const auto removed = std::erase_if(
       items, [&](const IndexItem& item) { return item.manifest.digest == listed.digest; });
@@ -304,8 +343,12 @@ absl::StatusOr<SweepReport> SweepLayout(const fs::Dir& repository, const SweepRe
     }
     return report;
   }
-  for (bool more = true; more;) {
-    CW_ASSIGN_OR_RETURN(more, SweepBatch(repository, request, wait, report));
+  CW_ASSIGN_OR_RETURN(Candidates candidates, FindCandidates(repository, request, wait));
+  while (!candidates.blobs.empty()) {
+    if (wait.stop.stop_requested()) {
+      return absl::CancelledError("stopped between two batches of blobs");
+    }
+    CW_RETURN_IF_ERROR(SweepBatch(repository, request, wait, candidates, report));
   }
   repository.Remove(kRemoved).IgnoreError();
   return report;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists and deletions, with the responses of different registries.
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -99,15 +100,49 @@ TEST_F(RegistryCollect, ABundleOfAKeyGetsATagOfItsOwn) {
                                    "PUT " + manifests + kKeyTag));
 }
 
-TEST_F(RegistryCollect, ACurrentBundleAndOtherTagsGetNoSecondTag) {
+TEST_F(RegistryCollect, ACurrentBundleGetsATagOfTheHour) {
   const std::string bytes = PackTree({{"a", {.content = "x"}}}).packed.manifest_text;
+  clock_.SetNow(WallTime{std::chrono::minutes(100)});
   http_->ThenRespond(200, bytes);
   http_->Otherwise([](const http::Request&) { return http::Response{.status = 201}; });
   ASSERT_TRUE(store_->WriteManifest(kRepository, bytes, kKeyTag, {}).ok());
-  ASSERT_TRUE(store_->WriteManifest(kRepository, bytes, "v1", {}).ok());
   const std::string manifests = "/v2/base/team/llama/manifests/";
-  EXPECT_THAT(Asked(), ElementsAre("GET " + manifests + kKeyTag, "PUT " + manifests + kKeyTag,
-                                   "PUT " + manifests + "v1"));
+  EXPECT_THAT(Asked(), ElementsAre("GET " + manifests + kKeyTag,
+                                   "PUT " + manifests + kKeyTag + "-19700101T010000Z-" +
+                                       DigestOf(bytes).Short(),
+                                   "PUT " + manifests + kKeyTag));
+}
+
+TEST_F(RegistryCollect, OtherTagsGetNoSecondTag) {
+  const std::string bytes = PackTree({{"a", {.content = "x"}}}).packed.manifest_text;
+  http_->Otherwise([](const http::Request&) { return http::Response{.status = 201}; });
+  ASSERT_TRUE(store_->WriteManifest(kRepository, bytes, "v1", {}).ok());
+  EXPECT_THAT(Asked(), ElementsAre("PUT /v2/base/team/llama/manifests/v1"));
+}
+
+TEST_F(RegistryCollect, ListingOmitsManifestsThatAreTooLarge) {
+  http_->ThenRespond(200, R"({"tags":["large","small"]})");
+  http_->ThenFail(absl::ResourceExhaustedError("the response is larger than 4194304 bytes"));
+  http_->ThenRespond(200, "one");
+  const auto listed = store_->ListManifests(kRepository, {});
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  EXPECT_THAT(listed->manifests,
+              ElementsAre(StoredManifest{.digest = DigestOf("one"), .tags = {"small"}}));
+}
+
+TEST_F(RegistryCollect, ManifestWithANewTagOfItsKeyIsNotDeleted) {
+  const Digest digest = DigestOf("gone");
+  const std::string first = DatedTag(kKeyTag, digest, WallTime{std::chrono::hours(1)});
+  const std::string second = DatedTag(kKeyTag, digest, WallTime{std::chrono::hours(2)});
+  const std::string other = DatedTag(kKeyTag, DigestOf("x"), WallTime{std::chrono::hours(2)});
+  const StoredManifest listed{.digest = digest, .tags = {kKeyTag, first}};
+  http_->ThenRespond(200, fmt::format(R"({{"tags":["{}","{}","{}"]}})", kKeyTag, first, second));
+  const absl::Status refused = store_->DeleteManifest(kRepository, listed, {});
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(Asked(), ElementsAre("GET /v2/base/team/llama/tags/list?n=1000"));
+  http_->ThenRespond(200,
+                     fmt::format(R"({{"tags":["v1","{}","{}","{}"]}})", kKeyTag, first, other));
+  EXPECT_TRUE(store_->CheckUnchanged(kRepository, listed, {}).ok());
 }
 
 TEST_F(RegistryCollect, DeletionIsByDigestAndRemovesTheListOfReferrers) {
