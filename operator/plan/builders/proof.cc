@@ -146,6 +146,7 @@ void FollowProofPod(const Context& context, Builds& builds, const PodView& pod,
 
 void BeginProof(const Context& context, Builds& builds, BuilderStatus& builder) {
   Advance(builder, BuildEvent::kMustProve);
+  builder.gpu_seconds = JobGpuSeconds(context, builder);
   builder.proof = api::ProofStatus{.started_time = context.stamp()};
   AwaitProofPod(context, builds, "", builder);
 }

@@ -15,6 +15,11 @@ struct BuildFailure {
   std::string reason = {};  // replaces that of the table (transitions.h); empty: the table's
 };
 
+// Returns the seconds that the containers of the Jobs of this build ran, each multiplied by its
+// number of devices. A container whose pod is gone is not counted, unless JobGpuSeconds() was
+// written to BuilderStatus::gpu_seconds before.
+double JobGpuSeconds(const Context& context, const api::BuilderStatus& builder);
+
 // Ends the build of `builder` without a bundle.
 void FailBuild(const Context& context, Effects& effects, api::BuilderStatus& builder,
                BuildFailure failure);
