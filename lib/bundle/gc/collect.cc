@@ -72,6 +72,9 @@ class RepositoryReader {
 
   // True if the manifest exists, also if it cannot be read.
   absl::StatusOr<bool> Exists(const Digest& digest) {
+    if (stop_.stop_requested()) {
+      return absl::CancelledError("stopped while looking for subjects");
+    }
     const absl::Status read = ref_.store.ReadManifest(ref_.repository, digest, stop_).status();
     if (!read.ok() && !IsOfTheManifest(read)) {
       return read;
@@ -113,6 +116,24 @@ class RepositoryReader {
   const RepositoryRef& ref_;
   const std::stop_token stop_;
 };
+
+// Adds the subjects that exist although the list of the repository lacks them.
+absl::Status AddUnlistedSubjects(RepositoryReader& reader, const std::set<Digest>& listed,
+                                 GcRepository& repository) {
+  std::set<Digest> subjects;
+  for (const GcManifest& manifest : repository.manifests) {
+    if (manifest.subject.has_value() && !listed.contains(*manifest.subject)) {
+      subjects.insert(*manifest.subject);
+    }
+  }
+  for (const Digest& subject : subjects) {
+    CW_ASSIGN_OR_RETURN(const bool exists, reader.Exists(subject));
+    if (exists) {
+      repository.unlisted_subjects.insert(subject);
+    }
+  }
+  return absl::OkStatus();
+}
 
 // Carries out the plan of one repository.
 class Collection {
@@ -316,6 +337,7 @@ absl::StatusOr<GcRepository> ReadGcRepository(const RepositoryRef& ref, std::sto
       }
     }
   }
+  CW_RETURN_IF_ERROR(AddUnlistedSubjects(reader, seen, repository));
   return repository;
 }
 
