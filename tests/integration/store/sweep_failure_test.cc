@@ -179,9 +179,9 @@ TEST_F(SweepFailure, BlobThatAWriterFindsBeforeItsRemovalStays) {
   ExpectWholeBundle(scene.directory(), "after the sweep");
 }
 
-// The directory that a traced call reads; empty for other calls.
-std::string ReadDirectory(const CallEntry& call) {
-  if (call.number != SYS_getdents64) {
+// The file or directory that a traced call reads; empty for other calls.
+std::string ReadPath(const CallEntry& call) {
+  if (call.number != SYS_getdents64 && call.number != SYS_read && call.number != SYS_pread64) {
     return "";
   }
   std::error_code ignored;
@@ -190,7 +190,7 @@ std::string ReadDirectory(const CallEntry& call) {
       .string();
 }
 
-TEST_F(SweepFailure, ManyBlobsAreWalkedOnce) {
+TEST_F(SweepFailure, BlobsAreWalkedAndManifestsAreReadOnce) {
   constexpr int kMore = 300;  // three batches
   const GcScene scene(old_, new_);
   LayoutStore store(scene.directory(), SystemClock());
@@ -199,15 +199,20 @@ TEST_F(SweepFailure, ManyBlobsAreWalkedOnce) {
     ASSERT_TRUE(blob.ok()) << blob.status();
     MakeOld(scene.directory(), blob->digest);
   }
-  int reads = 0;
+  int walks = 0;
+  int manifests = 0;
   const auto run = FailCalls(scene.Collect(), [&](const CallEntry& call) {
-    reads += ReadDirectory(call).ends_with("/blobs/sha256") ? 1 : 0;
+    const std::string path = ReadPath(call);
+    walks += path.ends_with("/blobs/sha256") ? 1 : 0;
+    manifests += path.ends_with(new_.packed.digest.hex()) ? 1 : 0;
     return 0;
   });
   EXPECT_TRUE(run.succeeded);
   scene.ExpectCollected("after three batches");
-  EXPECT_GT(reads, 0);
-  EXPECT_LE(reads, 3) << "the names fill one or two buffers";
+  EXPECT_GT(walks, 0);
+  EXPECT_LE(walks, 3) << "the names fill one or two buffers";
+  EXPECT_GT(manifests, 0);
+  EXPECT_LE(manifests, 2) << "the bytes, and perhaps the end of the file";
 }
 
 TEST_F(SweepFailure, CollectsOnAFileSystemWithoutRenameFlags) {

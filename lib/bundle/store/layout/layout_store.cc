@@ -226,13 +226,13 @@ absl::StatusOr<std::vector<std::string>> LayoutStore::ListRepositories(std::stop
 }
 
 absl::StatusOr<ManifestList> LayoutStore::ListManifests(const std::string& repository,
-                                                        std::stop_token /*stop*/) {
+                                                        std::stop_token stop) {
   const auto dir = OpenRepository(repository);
   if (absl::IsNotFound(dir.status())) {
     return ManifestList{.complete = true};
   }
   CW_RETURN_IF_ERROR(dir.status());
-  return ListLayout(*dir);
+  return ListLayout(*dir, std::move(stop));
 }
 
 absl::Status LayoutStore::CheckUnchanged(const std::string& repository,

@@ -125,6 +125,7 @@ TEST_F(LayoutSweep, KeepsBundlesThatAreNoLongerListedButWanted) {
 }
 
 TEST_F(LayoutSweep, StoppedSweepRemovesNothing) {
+  ASSERT_TRUE(PublishContent("x", "k-1").ok());
   const Descriptor old = Write("old blob");
   MakeOld(old.digest);
   std::stop_source stop;
@@ -133,6 +134,18 @@ TEST_F(LayoutSweep, StoppedSweepRemovesNothing) {
       store_.SweepBlobs(place_.repository, {.min_age = std::chrono::hours(1)}, stop.get_token());
   EXPECT_TRUE(absl::IsCancelled(swept.status())) << swept.status();
   EXPECT_TRUE(Exists(old.digest));
+  const auto planned = store_.SweepBlobs(place_.repository, {.dry_run = true}, stop.get_token());
+  EXPECT_TRUE(absl::IsCancelled(planned.status())) << planned.status();
+  const auto listed = store_.ListManifests(place_.repository, stop.get_token());
+  EXPECT_TRUE(absl::IsCancelled(listed.status())) << listed.status();
+}
+
+TEST_F(LayoutSweep, StoppedWalkOfTheBlobsIsCancelled) {
+  Write("blob without a manifest");
+  std::stop_source stop;
+  stop.request_stop();
+  const auto planned = store_.SweepBlobs(place_.repository, {.dry_run = true}, stop.get_token());
+  EXPECT_TRUE(absl::IsCancelled(planned.status())) << planned.status();
 }
 
 TEST_F(LayoutSweep, BlobsOfATooLargeManifestAreUnknown) {
