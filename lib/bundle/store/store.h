@@ -166,14 +166,15 @@ class Store {
   virtual absl::StatusOr<std::vector<std::string>> ListRepositories(std::stop_token stop) = 0;
 
   // Lists the manifests of a repository. An empty list if the repository does not exist. A registry
-  // omits tags of manifests that are no bundle by their type or size.
+  // may omit tags of manifests that are no bundle by their type or size.
   virtual absl::StatusOr<ManifestList> ListManifests(const std::string& repository,
                                                      std::stop_token stop) = 0;
 
   // Checks a manifest that ListManifests() or Referrers() returned. FAILED_PRECONDITION if it was
   // published again or got a tag since it was listed. OK if it does not exist. A registry compares
   // only the tags of the manifest's keys; list the manifests again to find other tags. It does not
-  // notice that the current bundle of a key was published twice within an hour.
+  // notice that the current bundle of a key was published twice within an hour, nor that another
+  // one was published again and replaced since.
   virtual absl::Status CheckUnchanged(const std::string& repository, const StoredManifest& listed,
                                       std::stop_token stop) = 0;
 

@@ -146,6 +146,21 @@ absl::StatusOr<Digest> RegistryStore::ResolveTag(const std::string& repository,
   return DigestOf(text);
 }
 
+absl::StatusOr<Digest> RegistryStore::LookUpTag(const Address& address, const std::string& tag,
+                                                std::stop_token stop) {
+  const http::Request request{.method = http::Method::kHead,
+                              .url = fmt::format("{}/manifests/{}", address.url, tag),
+                              .headers = {{"Accept", std::string(kManifestType)}}};
+  CW_ASSIGN_OR_RETURN(const http::Response response, session_.Send(request, address.pull, stop));
+  CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("HEAD {}", request.url)));
+  if (auto digest = Digest::Parse(response.headers.Find("Docker-Content-Digest").value_or(""));
+      digest.ok()) {
+    return digest;
+  }
+  CW_ASSIGN_OR_RETURN(const std::string text, GetManifest(address, tag, std::move(stop)));
+  return DigestOf(text);
+}
+
 absl::StatusOr<Digest> RegistryStore::WriteManifest(const std::string& repository,
                                                     const std::string& bytes,
                                                     const std::string& tag, std::stop_token stop) {
@@ -306,7 +321,7 @@ absl::StatusOr<ManifestList> RegistryStore::ListManifests(const std::string& rep
     if (IsListingTag(tag) || !CheckTag(tag).ok()) {
       continue;
     }
-    const auto digest = ResolveTag(repository, tag, stop);
+    const auto digest = LookUpTag(address, tag, stop);
     if (absl::IsNotFound(digest.status()) || absl::IsResourceExhausted(digest.status())) {
       continue;  // it was deleted meanwhile, is no manifest of an image, or is too large for one
     }
@@ -334,28 +349,28 @@ absl::Status RegistryStore::CheckUnchanged(const std::string& repository,
   };
   const absl::Status changed = absl::FailedPreconditionError(
       fmt::format("manifest {} was published again since it was listed", listed.digest.Short()));
-  std::set<std::string> keys;
+  std::set<std::string> current;   // tags of keys that named the manifest
+  std::set<std::string> replaced;  // those that named another one, or did not exist
   for (const std::string& tag : listed.tags) {
     if (const auto key = ParseKeyTag(tag); key.has_value()) {
-      keys.insert(key->key);
+      const std::string key_tag = KeyTagOf(key->key);
+      (was_listed(key_tag) ? current : replaced).insert(key_tag);
     }
   }
-  if (keys.empty()) {
-    return absl::OkStatus();
+  // If the manifest is published again under a tag that names it, only a further dated tag shows
+  // it.
+  std::vector<std::string> tags;
+  if (!current.empty()) {
+    CW_ASSIGN_OR_RETURN(tags, ListTags(address, stop));
   }
-  CW_ASSIGN_OR_RETURN(const std::vector<std::string> tags, ListTags(address, stop));
   for (const std::string& tag : tags) {
     const auto key = was_listed(tag) ? std::nullopt : ParseKeyTag(tag);
     if (key.has_value() && key->digest == listed.digest.Short()) {
       return changed;
     }
   }
-  // Last, because a publisher moves it last; an earlier version of cachewarm writes no other tag.
-  for (const std::string& key : keys) {
-    if (was_listed(KeyTagOf(key))) {
-      continue;
-    }
-    const auto digest = ResolveTag(repository, KeyTagOf(key), stop);
+  for (const std::string& tag : replaced) {
+    const auto digest = LookUpTag(address, tag, stop);
     if (digest.ok() && *digest == listed.digest) {
       return changed;
     }

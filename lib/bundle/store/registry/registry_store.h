@@ -87,6 +87,10 @@ class RegistryStore : public Store {
   // Returns all names of a paged list, such as the tags of a repository.
   absl::StatusOr<std::vector<std::string>> ListNames(std::string url, const std::string& scope,
                                                      std::string_view member, std::stop_token stop);
+  // ResolveTag() without reading the manifest, if the registry states its digest. The digest is
+  // unverified.
+  absl::StatusOr<Digest> LookUpTag(const Address& address, const std::string& tag,
+                                   std::stop_token stop);
   // Returns the tags of a repository, sorted; none if it does not exist.
   absl::StatusOr<std::vector<std::string>> ListTags(const Address& address, std::stop_token stop);
   absl::Status RemoveManifest(const Address& address, const Digest& digest, std::stop_token stop);

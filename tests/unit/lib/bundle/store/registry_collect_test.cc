@@ -18,6 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+constexpr char kDigestHeader[] = "Docker-Content-Digest";
 const std::string kKeyTag = KeyTagOf(std::string(64, 'a'));
 
 class RegistryCollect : public RegistryTest {
@@ -71,13 +72,14 @@ TEST_F(RegistryCollect, EndlessListsAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(store_->ListManifests(kRepository, {}).status()));
 }
 
-TEST_F(RegistryCollect, ListingResolvesTagsAndOmitsReferrerLists) {
+TEST_F(RegistryCollect, ListingReadsNoManifestWhoseDigestIsStated) {
   const WallTime time{std::chrono::seconds(1'796'000'000)};
   const std::string dated = DatedTag(kKeyTag, DigestOf("one"), time);
   http_->ThenRespond(200, fmt::format(R"({{"tags":["v1","{}","{}","deleted","../x"]}})", dated,
                                       ListingTag(DigestOf("one"))));
   http_->ThenRespond(404, "");
-  http_->ThenRespond(200, "one");
+  http_->ThenRespond(200, "", {{kDigestHeader, DigestOf("one").ToString()}});
+  http_->ThenRespond(200, "");
   http_->ThenRespond(200, "one");
   const auto listed = store_->ListManifests(kRepository, {});
   ASSERT_TRUE(listed.ok()) << listed.status();
@@ -85,6 +87,10 @@ TEST_F(RegistryCollect, ListingResolvesTagsAndOmitsReferrerLists) {
   EXPECT_THAT(listed->manifests,
               ElementsAre(StoredManifest{
                   .digest = DigestOf("one"), .tags = {dated, "v1"}, .published = time}));
+  const std::string manifests = "/v2/base/team/llama/manifests/";
+  EXPECT_THAT(Asked(), ElementsAre("GET /v2/base/team/llama/tags/list?n=1000",
+                                   "HEAD " + manifests + "deleted", "HEAD " + manifests + dated,
+                                   "HEAD " + manifests + "v1", "GET " + manifests + "v1"));
 }
 
 TEST_F(RegistryCollect, ABundleOfAKeyGetsATagOfItsOwn) {
@@ -122,8 +128,9 @@ TEST_F(RegistryCollect, OtherTagsGetNoSecondTag) {
 
 TEST_F(RegistryCollect, ListingOmitsManifestsThatAreTooLarge) {
   http_->ThenRespond(200, R"({"tags":["large","small"]})");
+  http_->ThenRespond(200, "");
   http_->ThenFail(absl::ResourceExhaustedError("the response is larger than 4194304 bytes"));
-  http_->ThenRespond(200, "one");
+  http_->ThenRespond(200, "", {{kDigestHeader, DigestOf("one").ToString()}});
   const auto listed = store_->ListManifests(kRepository, {});
   ASSERT_TRUE(listed.ok()) << listed.status();
   EXPECT_THAT(listed->manifests,
@@ -142,6 +149,18 @@ TEST_F(RegistryCollect, ManifestWithANewTagOfItsKeyIsNotDeleted) {
   EXPECT_THAT(Asked(), ElementsAre("GET /v2/base/team/llama/tags/list?n=1000"));
   http_->ThenRespond(200,
                      fmt::format(R"({{"tags":["v1","{}","{}","{}"]}})", kKeyTag, first, other));
+  EXPECT_TRUE(store_->CheckUnchanged(kRepository, listed, {}).ok());
+}
+
+TEST_F(RegistryCollect, ReplacedManifestThatIsCurrentAgainIsNotDeleted) {
+  const Digest digest = DigestOf("gone");
+  const StoredManifest listed{.digest = digest,
+                              .tags = {DatedTag(kKeyTag, digest, WallTime{std::chrono::hours(1)})}};
+  http_->ThenRespond(200, "", {{kDigestHeader, digest.ToString()}});
+  const absl::Status refused = store_->DeleteManifest(kRepository, listed, {});
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(Asked(), ElementsAre("HEAD /v2/base/team/llama/manifests/" + kKeyTag));
+  http_->ThenRespond(200, "", {{kDigestHeader, DigestOf("x").ToString()}});
   EXPECT_TRUE(store_->CheckUnchanged(kRepository, listed, {}).ok());
 }
 
