@@ -2,7 +2,6 @@
 #include "cli/cluster/wanted_bundles.h"
 
 #include <functional>
-#include <utility>
 
 #include "lib/api/cache_warmup.h"
 #include "lib/api/node_cache.h"

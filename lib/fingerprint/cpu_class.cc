@@ -10,7 +10,6 @@
 #include "fmt/ranges.h"
 #include "lib/base/digest.h"
 #include "lib/base/hex.h"
-#include "lib/base/status.h"
 
 namespace cachewarm::fingerprint {
 namespace {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/fingerprint/key.h"
 
-#include <algorithm>
-
 #include "fmt/format.h"
 #include "lib/base/digest.h"
 #include "lib/base/hex.h"

@@ -3,7 +3,7 @@
 
 #include <functional>
 #include <stop_token>
-#include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "lib/bundle/gc/plan.h"

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <memory>
 
 #include "gmock/gmock.h"
 #include "lib/api/cache_warmup.h"

@@ -2,7 +2,6 @@
 #include "lib/bundle/store/forwarding_store.h"
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
