@@ -145,15 +145,18 @@ class Collection {
     if (!run_.dry_run) {
       CW_RETURN_IF_ERROR(FindChanged());
     }
-    for (const Chain& chain : Chains()) {
-      CW_RETURN_IF_ERROR(Collect(chain));
-    }
+    const absl::Status collected = CollectChains();
     for (const GcItem& item : run_.plan.items) {
       const Digest& digest = item.manifest.stored.digest;
-      const auto failure = failures_.find(digest);
-      run_.on_item(item, results_.at(digest),
-                   failure == failures_.end() ? absl::OkStatus() : failure->second);
+      const auto result = results_.find(digest);
+      const bool is_deleted = result != results_.end() && result->second == GcResult::kDeleted;
+      if (collected.ok() || is_deleted) {
+        const auto failure = failures_.find(digest);
+        run_.on_item(item, result->second,
+                     failure == failures_.end() ? absl::OkStatus() : failure->second);
+      }
     }
+    CW_RETURN_IF_ERROR(collected);
     return store_.SweepBlobs(run_.plan.name,
                              {.keep = run_.policy.wanted,
                               .without = run_.dry_run ? deleted_ : std::set<Digest>(),
@@ -237,6 +240,13 @@ class Collection {
       if (item->manifest.subject.has_value()) {
         subjects.insert(*item->manifest.subject);
       }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CollectChains() {
+    for (const Chain& chain : Chains()) {
+      CW_RETURN_IF_ERROR(Collect(chain));
     }
     return absl::OkStatus();
   }

@@ -26,7 +26,8 @@ enum class GcResult {
 };
 std::string_view NameOf(GcResult result);
 
-// Receives the result of each item, in the order of the plan, and the error of kFailed.
+// Receives the result of each item, in the order of the plan, and the error of kFailed. If the
+// collection ends with an error, receives only the deleted items.
 using OnGcItem =
     std::function<void(const GcItem& item, GcResult result, const absl::Status& status)>;
 

@@ -85,22 +85,23 @@ GcPolicy InAnHour(GcPolicy policy = {}) {
   return policy;
 }
 
-// Calls `then` after each list of manifests.
-class ListingHook : public ForwardingStore {
+// Calls `then` after each call of the operation.
+class OperationHook : public ForwardingStore {
  public:
-  ListingHook(Store& inner, std::function<void()> then)
-      : ForwardingStore(inner), then_(std::move(then)) {}
+  OperationHook(Store& inner, StoreOperation operation, std::function<void()> then)
+      : ForwardingStore(inner), operation_(operation), then_(std::move(then)) {}
 
  private:
   absl::Status Call(StoreOperation operation, const std::stop_token& /*stop*/,
                     Attempt attempt) override {
     absl::Status status = attempt().status();
-    if (operation == StoreOperation::kListManifests) {
+    if (operation == operation_) {
       then_();
     }
     return status;
   }
 
+  const StoreOperation operation_;
   const std::function<void()> then_;
 };
 
@@ -287,7 +288,7 @@ TEST_P(CollectContract, SubjectIsCheckedBeforeItsReferrersAreDeleted) {
   PublishText("new");
   const GcPolicy policy = InAnHour();
   const GcRepositoryPlan plan = PlanOf(place(), policy);
-  ListingHook hooked(store(), [&] { PublishText("old"); });
+  OperationHook hooked(store(), StoreOperation::kListManifests, [&] { PublishText("old"); });
   const auto results = CarryOut(hooked, plan, policy);
   EXPECT_EQ(results.at(old), GcResult::kChanged);
   EXPECT_EQ(results.at(note), GcResult::kChanged);
@@ -324,6 +325,28 @@ TEST_P(CollectContract, StoppedCollectionDeletesNothing) {
                         stop.get_token());
   EXPECT_TRUE(absl::IsCancelled(swept.status())) << swept.status();
   EXPECT_TRUE(Exists(old));
+}
+
+TEST_P(CollectContract, StoppedCollectionReportsWhatItDeleted) {
+  PublishText("first");
+  PublishText("second");
+  PublishText("new");
+  const GcPolicy policy = InAnHour();
+  const GcRepositoryPlan plan = PlanOf(place(), policy);
+  std::stop_source stop;
+  OperationHook hooked(store(), StoreOperation::kDeleteManifest, [&] { stop.request_stop(); });
+  std::map<Digest, GcResult> results;
+  const auto swept = CollectRepository(
+      hooked,
+      {.plan = plan,
+       .policy = policy,
+       .on_item = [&](const GcItem& item, GcResult result,
+                      const absl::Status&) { results[item.manifest.stored.digest] = result; }},
+      stop.get_token());
+  EXPECT_TRUE(absl::IsCancelled(swept.status())) << swept.status();
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results.begin()->second, GcResult::kDeleted);
+  EXPECT_FALSE(Exists(results.begin()->first));
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, CollectContract, ::testing::ValuesIn(AllKinds()),
