@@ -338,7 +338,8 @@ void Loop::UpdateConditions(const api::NodeOffer& offer) {
     const api::Condition* known = api::FindCondition(before, condition.type);
     if (known == nullptr || known->status != condition.status) {
       const bool holds = condition.status == "True";
-      context_.log.Write(holds ? LogLevel::kWarning : LogLevel::kInfo, "node condition changed",
+      context_.log.Write(holds ? LogLevel::kWarning : LogLevel::kInfo,
+                         "NodeCache condition changed",
                          {{"kind", condition.type},
                           {"result", condition.status},
                           {"reason", condition.reason},

@@ -10,37 +10,16 @@
 #include <cerrno>
 #include <utility>
 
-#include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/fs/error.h"
 #include "lib/fs/fd.h"
+#include "lib/fs/program.h"
 
 namespace cachewarm::cli {
 namespace {
 
 constexpr int kSignalExitBase = 128;
 constexpr int kNotStarted = 127;
-
-// The strings of a command, and the null-terminated array of pointers to them that exec requires.
-struct CStrings {
-  explicit CStrings(std::vector<std::string> owned) : texts(std::move(owned)) {
-    for (std::string& text : texts) {
-      pointers.push_back(text.data());
-    }
-    pointers.push_back(nullptr);
-  }
-  std::vector<std::string> texts;
-  std::vector<char*> pointers;
-};
-
-std::vector<std::string> Assignments(const std::map<std::string, std::string>& environment) {
-  std::vector<std::string> assignments;
-  assignments.reserve(environment.size());
-  for (const auto& [name, value] : environment) {
-    assignments.push_back(fmt::format("{}={}", name, value));
-  }
-  return assignments;
-}
 
 // Sets the signal actions and the signal mask of this thread to those in `state`.
 // Async-signal-safe.
@@ -60,12 +39,12 @@ bool Redirect(int from, int to) {
 
 // Runs in the new process after fork(). Makes only async-signal-safe calls, because another thread
 // may have held a lock at the time of fork().
-[[noreturn]] void Execute(const ChildCommand& command, const CStrings& words,
-                          const CStrings& environment, pid_t parent, int report) {
+[[noreturn]] void Execute(const ChildCommand& command, const fs::ExecStrings& words,
+                          const fs::ExecStrings& environment, pid_t parent, int report) {
   Restore(command.signals);
   const bool bound = ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::getppid() == parent;
   if (bound && Redirect(command.out, STDOUT_FILENO) && Redirect(command.err, STDERR_FILENO)) {
-    ::execvpe(words.pointers[0], words.pointers.data(), environment.pointers.data());
+    ::execvpe(words.pointers()[0], words.pointers(), environment.pointers());
   }
   const int error = bound ? errno : ESRCH;
   static_cast<void>(!::write(report, &error, sizeof(error)));
@@ -75,8 +54,8 @@ bool Redirect(int from, int to) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Child>> Child::Start(const ChildCommand& command) {
-  const CStrings words(command.words);
-  const CStrings environment(Assignments(command.environment));
+  const fs::ExecStrings words(command.words);
+  const fs::ExecStrings environment(command.environment);
   std::array<int, 2> ends{};
   // A successful exec closes the pipe; otherwise the child writes the error to it.
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <utility>
 
-#include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/bundle/store/key_tag.h"
 #include "lib/capture/bundle_parts.h"
 #include "lib/gpu/probe.h"
 #include "lib/probe/isolated_probe.h"
@@ -57,7 +57,7 @@ absl::StatusOr<Machine> FindMachine(const Arguments& arguments, EngineVersions e
 }
 
 std::string TagOf(const Machine& machine) {
-  return fmt::format("k-{}", machine.key);
+  return bundle::KeyTagOf(machine.key);
 }
 
 bundle::Facts FactsOf(const Machine& machine, const Collection& collection) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "lib/base/hex.h"
+
 namespace cachewarm::agent {
 namespace {
 
@@ -30,11 +32,6 @@ bool IsUid(std::string_view text) {
   return !text.empty() && text.size() <= kUidBytesMax && text.front() != '-' &&
          std::all_of(text.begin(), text.end(),
                      [](char c) { return IsLowerAlnum(c) || (c >= 'A' && c <= 'Z') || c == '-'; });
-}
-
-bool IsHex(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 absl::Status Wrong(std::string_view part, std::string_view value, std::string_view expected) {
@@ -96,11 +93,11 @@ std::string ColdId(const Mount& mount, int attempt) {
 
 bool IsColdId(std::string_view id) {
   return id.starts_with(kColdPrefix) && id.size() == kColdPrefix.size() + kColdDigits &&
-         IsHex(id.substr(kColdPrefix.size()));
+         IsLowerHex(id.substr(kColdPrefix.size()));
 }
 
 bool IsGenerationId(std::string_view id) {
-  return IsColdId(id) || (id.size() == kIdDigits && IsHex(id));
+  return IsColdId(id) || (id.size() == kIdDigits && IsLowerHex(id));
 }
 
 }  // namespace cachewarm::agent

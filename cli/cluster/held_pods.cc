@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "fmt/format.h"
 #include "lib/api/kubernetes.h"
 #include "lib/api/names.h"
 #include "lib/base/fan_out.h"

@@ -2,7 +2,6 @@
 #include "cli/cluster/wanted_bundles.h"
 
 #include <functional>
-#include <utility>
 
 #include "lib/api/cache_warmup.h"
 #include "lib/api/node_cache.h"
@@ -101,13 +100,18 @@ absl::Status ForEachObject(kube::Client& client, const kube::Resource& resource,
 absl::StatusOr<WantedBundles> ReadWantedBundles(kube::Client& client, const Clock& clock,
                                                 std::stop_token stop) {
   WantedBundles wanted;
-  // CacheWarmups first: a bundle moves from their status to the NodeCaches.
-  CW_RETURN_IF_ERROR(ForEachObject(
-      client, kube::kCacheWarmups, clock,
-      [&](const codec::Json& object) { return AddCacheWarmup(object, wanted); }, stop));
+  const auto add_warmups = [&] {
+    return ForEachObject(
+        client, kube::kCacheWarmups, clock,
+        [&](const codec::Json& object) { return AddCacheWarmup(object, wanted); }, stop);
+  };
+  // CacheWarmups before and after the NodeCaches: a bundle moves from the status of a CacheWarmup
+  // to NodeCaches, and a captured one from the status of a NodeCache to that of a CacheWarmup.
+  CW_RETURN_IF_ERROR(add_warmups());
   CW_RETURN_IF_ERROR(ForEachObject(
       client, kube::kNodeCaches, clock,
       [&](const codec::Json& object) { return AddNodeCache(object, wanted); }, stop));
+  CW_RETURN_IF_ERROR(add_warmups());
   return wanted;
 }
 

@@ -18,10 +18,11 @@ struct WantedBundles {
   std::set<std::string> keys;
 };
 
-// Reads all NodeCaches and CacheWarmups. A bundle is wanted if a node is to have it (NodeCache
-// spec) or has just captured it (NodeCache status), or if a CacheWarmup records it (its status). A
-// key is used if a bundle or build of it is among them. Errors: the API server's error;
-// INVALID_ARGUMENT if an object cannot be decoded, because its bundles are then unknown.
+// Reads all NodeCaches and CacheWarmups; finds also a bundle that moves between them meanwhile. A
+// bundle is wanted if a node is to have it (NodeCache spec) or has just captured it (NodeCache
+// status), or if a CacheWarmup records it (its status). A key is used if a bundle or build of it is
+// among them. Errors: the API server's error; INVALID_ARGUMENT if an object cannot be decoded,
+// because its bundles are then unknown.
 absl::StatusOr<WantedBundles> ReadWantedBundles(kube::Client& client, const Clock& clock,
                                                 std::stop_token stop);
 

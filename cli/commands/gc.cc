@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
-#include <set>
 #include <utility>
 
 #include "cli/cluster/connection.h"
@@ -130,6 +128,14 @@ class GcReport {
     }
   }
 
+  // Reports an error that ends the collection of one repository.
+  void AddError(const std::string& repository, const absl::Status& error) {
+    errors_.push_back({{"repository", repository}, {"message", Message(error)}});
+    if (!json_) {
+      console_.err << fmt::format("cachewarm: {}: {}\n", repository, Message(error));
+    }
+  }
+
   void AddSweep(const std::string& repository, const bundle::SweepReport& sweep) {
     swept_.supported = swept_.supported || sweep.supported;
     swept_.blobs += sweep.blobs;
@@ -142,7 +148,9 @@ class GcReport {
 
   void End() {
     if (json_) {
-      PrintJson(console_, {{"dryRun", dry_run_}, {"manifests", rows_}, {"blobs", sweeps_}});
+      PrintJson(
+          console_,
+          {{"dryRun", dry_run_}, {"manifests", rows_}, {"blobs", sweeps_}, {"errors", errors_}});
       return;
     }
     const int gone = Count(bundle::GcResult::kDeleted) + Count(bundle::GcResult::kWouldDelete);
@@ -160,12 +168,14 @@ class GcReport {
     }
   }
 
+  bool HasFailures() const { return Count(bundle::GcResult::kFailed) > 0 || !errors_.empty(); }
+
+ private:
   int Count(bundle::GcResult result) const {
     const auto found = counts_.find(result);
     return found == counts_.end() ? 0 : found->second;
   }
 
- private:
   static constexpr char kRow[] = "{:<13} {:<20} {:<8} {:<9} {:<9} {:<13} {}\n";
   static constexpr size_t kKeyShown = 12;
 
@@ -179,6 +189,7 @@ class GcReport {
   std::map<bundle::GcResult, int> counts_;
   codec::Json rows_ = codec::Json::array();
   codec::Json sweeps_ = codec::Json::array();
+  codec::Json errors_ = codec::Json::array();
 };
 
 absl::Status AddWanted(const Arguments& arguments, Console& console, bundle::GcPolicy& policy) {
@@ -209,22 +220,26 @@ absl::StatusOr<int> Gc(const Arguments& arguments, Console& console) {
                       OpenStoreUrl(arguments.Value("store"), arguments, console));
   CW_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                       RepositoriesOf(arguments, *store, console.stop));
+  const bool dry_run = arguments.Has("dry-run");
+  GcReport report(console, policy, arguments.Has("json"), dry_run);
   std::vector<bundle::GcRepository> repositories;
   for (const std::string& name : names) {
     auto repository = bundle::ReadGcRepository({*store, name}, console.stop);
-    if (!repository.ok()) {
-      return Annotate(repository.status(), name);
+    if (absl::IsCancelled(repository.status())) {
+      return repository.status();
     }
-    repositories.push_back(*std::move(repository));
+    if (repository.ok()) {
+      repositories.push_back(*std::move(repository));
+    } else {
+      report.AddError(name, repository.status());
+    }
   }
   if (arguments.Has("keep-used")) {
     // After the store was listed, so that a bundle that becomes wanted meanwhile is not deleted.
     CW_RETURN_IF_ERROR(AddWanted(arguments, console, policy));
   }
-  const bool dry_run = arguments.Has("dry-run");
-  GcReport report(console, policy, arguments.Has("json"), dry_run);
   absl::Status status;
-  for (const bundle::GcRepositoryPlan& plan : bundle::PlanGc(repositories, policy)) {
+  for (const bundle::GcRepositoryPlan& plan : bundle::PlanGc(std::move(repositories), policy)) {
     const auto swept = bundle::CollectRepository(
         *store,
         {.plan = plan,
@@ -235,14 +250,15 @@ absl::StatusOr<int> Gc(const Arguments& arguments, Console& console) {
                report.Add(plan.name, item, result, problem);
              }},
         console.stop);
-    if (!swept.ok()) {
-      status.Update(Annotate(swept.status(), plan.name));
-      if (absl::IsUnimplemented(status) || absl::IsCancelled(status)) {
-        break;
-      }
-      continue;
+    if (absl::IsUnimplemented(swept.status()) || absl::IsCancelled(swept.status())) {
+      status = Annotate(swept.status(), plan.name);
+      break;
     }
-    report.AddSweep(plan.name, *swept);
+    if (swept.ok()) {
+      report.AddSweep(plan.name, *swept);
+    } else {
+      report.AddError(plan.name, swept.status());
+    }
   }
   report.End();
   if (absl::IsUnimplemented(status)) {
@@ -253,7 +269,7 @@ absl::StatusOr<int> Gc(const Arguments& arguments, Console& console) {
         Message(status)));
   }
   CW_RETURN_IF_ERROR(status);
-  return report.Count(bundle::GcResult::kFailed) > 0 ? kFailed : kOk;
+  return report.HasFailures() ? kFailed : kOk;
 }
 
 std::vector<Option> GcOptions() {

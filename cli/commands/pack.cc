@@ -8,6 +8,7 @@
 #include "cli/reference.h"
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/bundle/store/key_tag.h"
 #include "lib/bundle/transfer.h"
 #include "lib/capture/left_behind.h"
 #include "lib/codec/json_value.h"
@@ -88,7 +89,7 @@ absl::StatusOr<int> Pack(const Arguments& arguments, Console& console) {
     CW_ASSIGN_OR_RETURN(base, ReadBase(older, target, arguments, console));
   }
   const std::string tag =
-      target.reference.tag.empty() ? fmt::format("k-{}", facts.key) : target.reference.tag;
+      target.reference.tag.empty() ? bundle::KeyTagOf(facts.key) : target.reference.tag;
   CW_ASSIGN_OR_RETURN(
       const bundle::Publication published,
       bundle::Publish(target.place(), std::move(collection.files), facts,

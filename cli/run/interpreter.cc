@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/interpreter.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -11,6 +9,7 @@
 
 #include "lib/fs/dir.h"
 #include "lib/fs/file.h"
+#include "lib/fs/program.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -40,23 +39,18 @@ std::vector<std::string> SplitPath(const std::string& text) {
   return parts;
 }
 
-bool IsProgram(const stdfs::path& path) {
-  std::error_code error;
-  return stdfs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
-}
-
 // Returns the file that execvp(3) would execute; empty if there is none.
 stdfs::path Locate(const std::string& word, const PlannedCommand& command) {
   const stdfs::path directory = command.directory;
   if (word.find('/') != std::string::npos) {
-    return IsProgram(directory / word) ? directory / word : stdfs::path();
+    return fs::IsProgram(directory / word) ? directory / word : stdfs::path();
   }
   const std::string path = Variable(command, "PATH");
   if (word.empty() || path.empty()) {
     return {};
   }
   for (const std::string& each : SplitPath(path)) {
-    if (stdfs::path candidate = directory / each / word; IsProgram(candidate)) {
+    if (stdfs::path candidate = directory / each / word; fs::IsProgram(candidate)) {
       return candidate;
     }
   }
@@ -114,7 +108,7 @@ stdfs::path FollowShim(const stdfs::path& shim, std::string_view head,
     return {};
   }
   const stdfs::path program = root / "versions" / version / "bin" / shim.filename();
-  return IsProgram(program) ? program : stdfs::path();
+  return fs::IsProgram(program) ? program : stdfs::path();
 }
 
 // Returns the Python interpreter that runs the command `words`: the program itself, or the
@@ -218,7 +212,8 @@ std::vector<stdfs::path> PackageDirectories(const stdfs::path& interpreter,
     if (venv.system_packages) {
       const stdfs::path base = stdfs::path(venv.home) / interpreter.filename();
       AddUserPackages(command, "", directories);
-      AddSystemPackages(IsProgram(base) ? base : stdfs::path(venv.home) / "python3", directories);
+      AddSystemPackages(fs::IsProgram(base) ? base : stdfs::path(venv.home) / "python3",
+                        directories);
     }
     return directories;
   }

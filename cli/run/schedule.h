@@ -33,9 +33,6 @@ class PublishSchedule {
   void Published(const TreeSnapshot& tree, MonoTime now);
   void Failed(MonoTime now);
 
-  // Returns true if the store may lack files of `tree`.
-  bool IsUnpublished(const TreeSnapshot& tree) const { return tree != published_; }
-
  private:
   const ReadyRules rules_;
   const Duration delay_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 
 #include "fmt/format.h"
 
@@ -30,7 +31,7 @@ int Digits(std::string_view text, size_t at, size_t width) {
 
 absl::Status NotATime(std::string_view text) {
   return absl::InvalidArgumentError(
-      fmt::format("\"{}\" is not an RFC 3339 time in UTC such as 2026-01-31T12:00:00Z", text));
+      fmt::format("\"{}\" is not an RFC 3339 time such as 2026-01-31T12:00:00Z", text));
 }
 
 // Reads the optional fraction of a second at `at` and moves `at` behind it. Returns milliseconds,
@@ -49,6 +50,30 @@ int FractionMillis(std::string_view text, size_t& at) {
     ++at;
   }
   return at == first || at - first > 9 ? -1 : millis;
+}
+
+// Parses the end of a time: "Z" or the difference of local time to UTC, such as "+02:00".
+std::optional<Duration> ParseOffset(std::string_view text) {
+  if (text == "Z") {
+    return Duration(0);
+  }
+  constexpr size_t kBytes = 6;
+  if (text.size() != kBytes || (text[0] != '+' && text[0] != '-') || text[3] != ':') {
+    return std::nullopt;
+  }
+  const int hours = Digits(text, 1, 2);
+  const int minutes = Digits(text, 4, 2);
+  if (hours < 0 || hours > 23 || minutes < 0 || minutes > 59) {
+    return std::nullopt;
+  }
+  const Duration offset = std::chrono::hours(hours) + std::chrono::minutes(minutes);
+  return text[0] == '+' ? offset : -offset;
+}
+
+// True if FormatTime() writes the year in four digits.
+bool HasFourDigitYear(WallTime time) {
+  const std::chrono::year_month_day date(floor<std::chrono::days>(time));
+  return date.year() >= std::chrono::year(0) && date.year() <= std::chrono::year(9999);
 }
 
 }  // namespace
@@ -96,12 +121,15 @@ absl::StatusOr<WallTime> ParseTime(std::string_view text) {
   const std::chrono::year_month_day date{std::chrono::year(part[0]),
                                          std::chrono::month(static_cast<unsigned>(part[1])),
                                          std::chrono::day(static_cast<unsigned>(part[2]))};
-  if (millis < 0 || text.substr(at) != "Z" || !date.ok() || part[3] > 23 || part[4] > 59 ||
+  const std::optional<Duration> offset = ParseOffset(text.substr(at));
+  if (millis < 0 || !offset.has_value() || !date.ok() || part[3] > 23 || part[4] > 59 ||
       part[5] > 60) {
     return NotATime(text);
   }
-  return WallTime(std::chrono::sys_days(date)) + std::chrono::hours(part[3]) +
-         std::chrono::minutes(part[4]) + std::chrono::seconds(part[5]) + Duration(millis);
+  const WallTime time = WallTime(std::chrono::sys_days(date)) + std::chrono::hours(part[3]) +
+                        std::chrono::minutes(part[4]) + std::chrono::seconds(part[5]) +
+                        Duration(millis) - *offset;
+  return HasFourDigitYear(time) ? absl::StatusOr<WallTime>(time) : NotATime(text);
 }
 
 std::string FormatDuration(Duration duration) {

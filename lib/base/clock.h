@@ -49,8 +49,8 @@ std::string FormatTime(WallTime time);
 // Like FormatTime(), but with the fraction of the second in six digits, as metav1.MicroTime
 // ("2026-11-21T08:00:00.123000Z"). The last three digits are 0.
 std::string FormatMicroTime(WallTime time);
-// Parses an RFC 3339 time in UTC with up to nine digits of a fraction. INVALID_ARGUMENT for any
-// other text, also for a time with an offset other than Z.
+// Parses an RFC 3339 time with up to nine digits of a fraction and any offset ("Z", "+02:00").
+// INVALID_ARGUMENT for any other text, and for a time outside the years 0 to 9999 in UTC.
 absl::StatusOr<WallTime> ParseTime(std::string_view text);
 
 // Formats a duration for users, in the style of kubectl: "850ms", "12s", "4m05s", "3h41m", "2d3h".

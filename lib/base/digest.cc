@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/base/digest.h"
 
-#include <algorithm>
-
 #include "fmt/format.h"
+#include "lib/base/hex.h"
 
 namespace cachewarm {
 namespace {
@@ -11,9 +10,7 @@ namespace {
 constexpr std::string_view kPrefix = "sha256:";
 
 bool IsHexDigest(std::string_view hex) {
-  return hex.size() == 64 && std::all_of(hex.begin(), hex.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
+  return hex.size() == 64 && IsLowerHex(hex);
 }
 
 }  // namespace

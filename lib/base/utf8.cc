@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/base/utf8.h"
 
+#include <algorithm>
+
 namespace cachewarm {
 
 size_t Utf8SequenceLength(std::string_view text, size_t at) {
@@ -47,6 +49,11 @@ bool IsUtf8(std::string_view text) {
     at += length;
   }
   return true;
+}
+
+bool HasAsciiControl(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
 }
 
 }  // namespace cachewarm

@@ -12,4 +12,7 @@ size_t Utf8SequenceLength(std::string_view text, size_t at);
 
 bool IsUtf8(std::string_view text);
 
+// True if `text` has a control character of ASCII (U+0000 to U+001F, U+007F).
+bool HasAsciiControl(std::string_view text);
+
 }  // namespace cachewarm

@@ -5,20 +5,12 @@
 #include "lib/base/utf8.h"
 
 namespace cachewarm::bundle {
-namespace {
-
-bool IsAsciiControl(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte < 0x20 || byte == 0x7F;
-}
-
-}  // namespace
 
 bool IsPlainUtf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t length = Utf8SequenceLength(text, at);
     // The control characters U+0080 to U+009F are encoded as C2 80 to C2 9F.
-    const bool control = length == 1 ? IsAsciiControl(text[at])
+    const bool control = length == 1 ? HasAsciiControl(text.substr(at, 1))
                                      : length == 2 && text[at] == '\xC2' &&
                                            static_cast<unsigned char>(text[at + 1]) < 0xA0;
     if (length == 0 || control) {

@@ -9,7 +9,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "lib/base/digest.h"
-#include "lib/base/status.h"
+#include "lib/base/hex.h"
 
 namespace cachewarm::fingerprint {
 namespace {
@@ -218,7 +218,7 @@ bool IsCpuClass(std::string_view text) {
   const std::string_view hash = text.substr(last + 1);
   return AllOf(text.substr(0, first), "-") &&
          AllOf(text.substr(first + 1, last - first - 1), "-.+") && hash.size() == 8 &&
-         hash.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+         IsLowerHex(hash);
 }
 
 }  // namespace cachewarm::fingerprint

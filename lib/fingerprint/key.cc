@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/fingerprint/key.h"
 
-#include <algorithm>
-
 #include "fmt/format.h"
 #include "lib/base/digest.h"
+#include "lib/base/hex.h"
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
@@ -54,7 +53,7 @@ absl::StatusOr<std::string> KeyOf(const KeyFactors& factors) {
 }
 
 bool IsKey(std::string_view text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return text.size() == 64 && IsLowerHex(text);
 }
 
 std::string Key8(std::string_view key) {

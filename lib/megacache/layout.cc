@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "lib/base/digest.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 
 namespace cachewarm::megacache {
 namespace {
@@ -41,9 +42,7 @@ bool IsKey(std::string_view key, size_t bytes_min = kKeyBytesMin) {
 }
 
 bool IsPgoKey(std::string_view key) {
-  return !key.empty() && key.size() <= kPgoKeyBytesMax &&
-         std::none_of(key.begin(), key.end(),
-                      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+  return !key.empty() && key.size() <= kPgoKeyBytesMax && !HasAsciiControl(key);
 }
 
 bool IsBestConfig(std::string_view key) {

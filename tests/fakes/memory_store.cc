@@ -248,19 +248,35 @@ absl::StatusOr<ManifestList> MemoryStore::ListManifests(const std::string& repos
   return list;
 }
 
-absl::Status MemoryStore::DeleteManifest(const std::string& repository,
+absl::Status MemoryStore::CheckUnchanged(const std::string& repository,
                                          const StoredManifest& listed, std::stop_token stop) {
-  CW_RETURN_IF_ERROR(BeginCall("DeleteManifest", repository, stop));
+  CW_RETURN_IF_ERROR(BeginCall("CheckUnchanged", repository, stop));
   const std::lock_guard lock(mutex_);
-  Repository& there = repositories_[repository];
+  return CheckUnchangedIn(repositories_[repository], listed);
+}
+
+absl::Status MemoryStore::CheckUnchangedIn(const Repository& there, const StoredManifest& listed) {
   for (const auto& [tag, digest] : there.tags) {
     if (digest == listed.digest &&
         std::find(listed.tags.begin(), listed.tags.end(), tag) == listed.tags.end()) {
       return absl::FailedPreconditionError("the manifest has a new tag");
     }
   }
+  const auto published = there.published.find(listed.digest);
+  return published == there.published.end() || published->second == listed.published
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError("the manifest was published again");
+}
+
+absl::Status MemoryStore::DeleteManifest(const std::string& repository,
+                                         const StoredManifest& listed, std::stop_token stop) {
+  CW_RETURN_IF_ERROR(BeginCall("DeleteManifest", repository, stop));
+  const std::lock_guard lock(mutex_);
+  Repository& there = repositories_[repository];
+  CW_RETURN_IF_ERROR(CheckUnchangedIn(there, listed));
   std::erase_if(there.tags, [&](const auto& each) { return each.second == listed.digest; });
   there.manifests.erase(listed.digest);
+  there.published.erase(listed.digest);
   for (auto& [subject, referrers] : there.referrers) {
     std::erase_if(referrers, [&](const Descriptor& each) { return each.digest == listed.digest; });
   }

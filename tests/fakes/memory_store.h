@@ -46,6 +46,8 @@ class MemoryStore : public Store {
   absl::StatusOr<std::vector<std::string>> ListRepositories(std::stop_token stop) override;
   absl::StatusOr<ManifestList> ListManifests(const std::string& repository,
                                              std::stop_token stop) override;
+  absl::Status CheckUnchanged(const std::string& repository, const StoredManifest& listed,
+                              std::stop_token stop) override;
   absl::Status DeleteManifest(const std::string& repository, const StoredManifest& listed,
                               std::stop_token stop) override;
   absl::StatusOr<SweepReport> SweepBlobs(const std::string& repository, const SweepRequest& request,
@@ -64,6 +66,7 @@ class MemoryStore : public Store {
 
   static absl::Status CheckBlobs(const Repository& there, const Descriptor& config,
                                  const std::vector<Descriptor>& layers);
+  static absl::Status CheckUnchangedIn(const Repository& there, const StoredManifest& listed);
   absl::Status BeginCall(std::string_view call, const std::string& repository,
                          const std::stop_token& stop) const;
   void StoreBlob(const std::string& repository, const Digest& digest, std::string bytes);

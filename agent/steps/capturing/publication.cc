@@ -9,6 +9,7 @@
 
 #include "lib/base/status.h"
 #include "lib/bundle/signature/signature.h"
+#include "lib/bundle/store/key_tag.h"
 #include "lib/capture/bundle_parts.h"
 #include "lib/capture/selection.h"
 #include "lib/fingerprint/key.h"
@@ -141,7 +142,7 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
   }
   const bundle::RepositoryRef place{.store = job.store,
                                     .repository = fmt::format("{}/{}", job.ns, job.name)};
-  const std::string tag = fmt::format("k-{}", job.request.key);
+  const std::string tag = bundle::KeyTagOf(job.request.key);
   CW_ASSIGN_OR_RETURN(const std::optional<bundle::Bundle> base, BaseOf(place, job, tag, stop));
   const bundle::Facts facts = FactsOf(job, selection, base);
   CW_ASSIGN_OR_RETURN(

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lib/base/hex.h"
+
 namespace cachewarm::api::json {
 namespace {
 
@@ -65,8 +67,7 @@ bool IsRunAs(std::string_view text) {
 }
 
 bool IsKey(std::string_view text) {
-  return text.size() == 64 &&
-         AllOf(text, [](char c) { return IsDigit(c) || (c >= 'a' && c <= 'f'); });
+  return text.size() == 64 && IsLowerHex(text);
 }
 
 bool IsEnvName(std::string_view text) {

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/bundle/referrers/artifact.h"
 #include "lib/bundle/store/key_tag.h"
@@ -21,9 +20,10 @@ namespace {
 constexpr Duration kBlobAgeMin = std::chrono::hours(1);
 
 // True if the error is that of one manifest, so that the others can be collected nevertheless.
+// RESOURCE_EXHAUSTED: it is too large.
 bool IsOfTheManifest(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsInvalidArgument(status) ||
-         absl::IsOutOfRange(status);
+         absl::IsOutOfRange(status) || absl::IsResourceExhausted(status);
 }
 
 // Returns the key of the tags of a bundle; empty if no tag has one.
@@ -70,6 +70,18 @@ class RepositoryReader {
     return manifest;
   }
 
+  // True if the manifest exists, also if it cannot be read.
+  absl::StatusOr<bool> Exists(const Digest& digest) {
+    if (stop_.stop_requested()) {
+      return absl::CancelledError("stopped while looking for subjects");
+    }
+    const absl::Status read = ref_.store.ReadManifest(ref_.repository, digest, stop_).status();
+    if (!read.ok() && !IsOfTheManifest(read)) {
+      return read;
+    }
+    return !absl::IsNotFound(read);
+  }
+
  private:
   absl::Status Fill(GcManifest& manifest) {
     CW_ASSIGN_OR_RETURN(const std::string text,
@@ -105,6 +117,24 @@ class RepositoryReader {
   const std::stop_token stop_;
 };
 
+// Adds the subjects that exist although the list of the repository lacks them.
+absl::Status AddUnlistedSubjects(RepositoryReader& reader, const std::set<Digest>& listed,
+                                 GcRepository& repository) {
+  std::set<Digest> subjects;
+  for (const GcManifest& manifest : repository.manifests) {
+    if (manifest.subject.has_value() && !listed.contains(*manifest.subject)) {
+      subjects.insert(*manifest.subject);
+    }
+  }
+  for (const Digest& subject : subjects) {
+    CW_ASSIGN_OR_RETURN(const bool exists, reader.Exists(subject));
+    if (exists) {
+      repository.unlisted_subjects.insert(subject);
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Carries out the plan of one repository.
 class Collection {
  public:
@@ -112,15 +142,21 @@ class Collection {
       : store_(store), run_(run), stop_(std::move(stop)) {}
 
   absl::StatusOr<SweepReport> Run() {
-    for (const GcItem* item : ReferrersFirst()) {
-      CW_RETURN_IF_ERROR(Delete(*item));
+    if (!run_.dry_run) {
+      CW_RETURN_IF_ERROR(FindChanged());
     }
+    const absl::Status collected = CollectChains();
     for (const GcItem& item : run_.plan.items) {
       const Digest& digest = item.manifest.stored.digest;
-      const auto failure = failures_.find(digest);
-      run_.on_item(item, results_.at(digest),
-                   failure == failures_.end() ? absl::OkStatus() : failure->second);
+      const auto result = results_.find(digest);
+      const bool is_deleted = result != results_.end() && result->second == GcResult::kDeleted;
+      if (collected.ok() || is_deleted) {
+        const auto failure = failures_.find(digest);
+        run_.on_item(item, result->second,
+                     failure == failures_.end() ? absl::OkStatus() : failure->second);
+      }
     }
+    CW_RETURN_IF_ERROR(collected);
     return store_.SweepBlobs(run_.plan.name,
                              {.keep = run_.policy.wanted,
                               .without = run_.dry_run ? deleted_ : std::set<Digest>(),
@@ -130,42 +166,116 @@ class Collection {
   }
 
  private:
-  // Returns the items, each one after all that refer to it.
-  std::vector<const GcItem*> ReferrersFirst() const {
-    std::map<Digest, const GcItem*> items;
+  // A manifest and all that refer to it, directly or not; each one after its referrers.
+  using Chain = std::vector<const GcItem*>;
+
+  // Lists the manifests again and notes those to delete that have changed.
+  absl::Status FindChanged() {
+    std::map<Digest, const StoredManifest*> planned;
     for (const GcItem& item : run_.plan.items) {
-      items[item.manifest.stored.digest] = &item;
-    }
-    // The number of manifests between the item and the end of its chain of subjects.
-    const auto depth_of = [&items](const GcItem* item) {
-      size_t depth = 0;
-      while (item->manifest.subject.has_value() && depth < items.size()) {
-        const auto subject = items.find(*item->manifest.subject);
-        ++depth;
-        if (subject == items.end()) {
-          break;
-        }
-        item = subject->second;
+      if (IsDeletion(item.reason)) {
+        planned[item.manifest.stored.digest] = &item.manifest.stored;
       }
-      return depth;
-    };
-    std::vector<std::pair<size_t, const GcItem*>> ordered;
-    for (const GcItem& item : run_.plan.items) {
-      ordered.emplace_back(depth_of(&item), &item);
     }
-    std::stable_sort(ordered.begin(), ordered.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
-    std::vector<const GcItem*> found;
-    found.reserve(ordered.size());
-    for (const auto& [depth, item] : ordered) {
-      found.push_back(item);
+    if (planned.empty()) {
+      return absl::OkStatus();
     }
-    return found;
+    CW_ASSIGN_OR_RETURN(const ManifestList list, store_.ListManifests(run_.plan.name, stop_));
+    for (const StoredManifest& now : list.manifests) {
+      const auto found = planned.find(now.digest);
+      if (found != planned.end() && *found->second != now) {
+        changed_.insert(now.digest);
+      }
+    }
+    return absl::OkStatus();
   }
 
-  // Records that the item stays, and therefore its subject too.
-  void Keep(const GcItem& item, GcResult result) {
-    results_[item.manifest.stored.digest] = result;
+  // Returns the items as chains, in the order of the plan.
+  std::vector<Chain> Chains() const {
+    const std::vector<GcItem>& items = run_.plan.items;
+    std::map<Digest, size_t> indices;
+    for (size_t i = 0; i < items.size(); ++i) {
+      indices[items[i].manifest.stored.digest] = i;
+    }
+    // The items by the end of their chain of subjects, with their distance to it.
+    std::map<size_t, std::vector<std::pair<size_t, const GcItem*>>> by_end;
+    for (const GcItem& item : items) {
+      size_t end = indices.at(item.manifest.stored.digest);
+      size_t distance = 0;
+      for (; items[end].manifest.subject.has_value() && distance < items.size(); ++distance) {
+        const auto subject = indices.find(*items[end].manifest.subject);
+        if (subject == indices.end()) {
+          break;
+        }
+        end = subject->second;
+      }
+      by_end[end].emplace_back(distance, &item);
+    }
+    std::vector<Chain> chains;
+    for (auto& [end, members] : by_end) {
+      std::stable_sort(members.begin(), members.end(),
+                       [](const auto& a, const auto& b) { return a.first > b.first; });
+      Chain& chain = chains.emplace_back();
+      for (const auto& [distance, item] : members) {
+        chain.push_back(item);
+      }
+    }
+    return chains;
+  }
+
+  // Returns the reason for which nothing of the chain is deleted; OK if there is none.
+  absl::Status Check(const Chain& chain) {
+    std::set<Digest> subjects;  // of referrers that are to be deleted
+    for (const GcItem* item : chain) {
+      const StoredManifest& stored = item->manifest.stored;
+      if (!IsDeletion(item->reason)) {
+        continue;
+      }
+      if (changed_.contains(stored.digest)) {
+        return absl::FailedPreconditionError("it has changed since it was listed");
+      }
+      if (subjects.contains(stored.digest)) {
+        CW_RETURN_IF_ERROR(store_.CheckUnchanged(run_.plan.name, stored, stop_));
+      }
+      if (item->manifest.subject.has_value()) {
+        subjects.insert(*item->manifest.subject);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CollectChains() {
+    for (const Chain& chain : Chains()) {
+      CW_RETURN_IF_ERROR(Collect(chain));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Collect(const Chain& chain) {
+    const absl::Status checked = run_.dry_run ? absl::OkStatus() : Check(chain);
+    for (const GcItem* item : chain) {
+      if (stop_.stop_requested() || absl::IsCancelled(checked)) {
+        return absl::CancelledError("stopped while deleting manifests");
+      }
+      if (!IsDeletion(item->reason)) {
+        results_[item->manifest.stored.digest] = GcResult::kKept;
+      } else if (!checked.ok()) {
+        Keep(*item, checked);
+      } else {
+        CW_RETURN_IF_ERROR(Delete(*item));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Records why the item stays; its subject stays too.
+  void Keep(const GcItem& item, const absl::Status& reason) {
+    const Digest& digest = item.manifest.stored.digest;
+    const bool has_changed = absl::IsFailedPrecondition(reason);
+    results_[digest] = has_changed ? GcResult::kChanged : GcResult::kFailed;
+    if (!has_changed) {
+      failures_[digest] = reason;
+    }
     if (item.manifest.subject.has_value()) {
       needed_.insert(*item.manifest.subject);
     }
@@ -173,13 +283,8 @@ class Collection {
 
   absl::Status Delete(const GcItem& item) {
     const Digest& digest = item.manifest.stored.digest;
-    if (!IsDeletion(item.reason)) {
-      results_[digest] = GcResult::kKept;
-      return absl::OkStatus();
-    }
     if (needed_.contains(digest)) {
-      Keep(item, GcResult::kFailed);
-      failures_[digest] = absl::AbortedError("a manifest that refers to it could not be deleted");
+      Keep(item, absl::AbortedError("a manifest that refers to it could not be deleted"));
       return absl::OkStatus();
     }
     if (run_.dry_run) {
@@ -193,11 +298,8 @@ class Collection {
     }
     if (status.ok()) {
       results_[digest] = GcResult::kDeleted;
-    } else if (absl::IsFailedPrecondition(status)) {
-      Keep(item, GcResult::kChanged);
     } else {
-      Keep(item, GcResult::kFailed);
-      failures_[digest] = std::move(status);
+      Keep(item, status);
     }
     return absl::OkStatus();
   }
@@ -208,14 +310,16 @@ class Collection {
   std::map<Digest, GcResult> results_;
   std::map<Digest, absl::Status> failures_;
   std::set<Digest> deleted_;
-  std::set<Digest> needed_;  // subjects of manifests that could not be deleted
+  std::set<Digest> needed_;   // subjects of manifests that could not be deleted
+  std::set<Digest> changed_;  // manifests that differ from the plan's
 };
 
 }  // namespace
 
 absl::StatusOr<GcRepository> ReadGcRepository(const RepositoryRef& ref, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const ManifestList list, ref.store.ListManifests(ref.repository, stop));
-  GcRepository repository{.name = ref.repository, .manifests = {}, .complete = list.complete};
+  GcRepository repository{
+      .name = ref.repository, .manifests = {}, .complete = list.complete, .unlisted_subjects = {}};
   RepositoryReader reader(ref, stop);
   std::set<Digest> seen;
   for (const StoredManifest& stored : list.manifests) {
@@ -243,6 +347,7 @@ absl::StatusOr<GcRepository> ReadGcRepository(const RepositoryRef& ref, std::sto
       }
     }
   }
+  CW_RETURN_IF_ERROR(AddUnlistedSubjects(reader, seen, repository));
   return repository;
 }
 

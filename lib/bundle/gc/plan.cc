@@ -14,6 +14,7 @@ namespace {
 constexpr int kReferrerDepth = 8;
 
 using Reasons = std::map<Digest, GcReason>;
+using Manifests = std::map<Digest, const GcManifest*>;
 
 bool IsBundle(const GcManifest& manifest) {
   return !manifest.key.empty() && !manifest.subject.has_value();
@@ -96,9 +97,16 @@ class KeyPlan {
   const GcPolicy& policy_;
 };
 
-GcReason ReasonForReferrer(const GcManifest& referrer,
-                           const std::map<Digest, const GcManifest*>& manifests,
-                           const Reasons& bundles, const GcPolicy& policy) {
+// What the reason for a referrer follows from.
+struct SubjectContext {
+  const Manifests& listed;
+  const std::set<Digest>& unlisted;  // GcRepository::unlisted_subjects
+  const Reasons& bundles;
+  const GcPolicy& policy;
+};
+
+GcReason ReasonForReferrer(const GcManifest& referrer, const SubjectContext& context) {
+  const GcPolicy& policy = context.policy;
   if (policy.wanted.contains(referrer.stored.digest)) {
     return GcReason::kWanted;
   }
@@ -107,15 +115,15 @@ GcReason ReasonForReferrer(const GcManifest& referrer,
   }
   Digest subject = *referrer.subject;
   for (int depth = 0; depth < kReferrerDepth; ++depth) {
-    if (policy.wanted.contains(subject)) {
+    if (policy.wanted.contains(subject) || context.unlisted.contains(subject)) {
       return GcReason::kReferrerOfKept;
     }
-    const auto found = manifests.find(subject);
-    if (found == manifests.end()) {
+    const auto found = context.listed.find(subject);
+    if (found == context.listed.end()) {
       break;
     }
     if (!found->second->subject.has_value()) {
-      const bool gone = IsDeletion(bundles.at(subject));
+      const bool gone = IsDeletion(context.bundles.at(subject));
       return gone ? GcReason::kReferrerOfGone : GcReason::kReferrerOfKept;
     }
     subject = *found->second->subject;
@@ -128,9 +136,40 @@ GcReason ReasonForReferrer(const GcManifest& referrer,
   return young ? GcReason::kYoung : GcReason::kReferrerOfGone;
 }
 
+// Keeps the subject of every referrer that is kept, and with it all of the subject's referrers.
+void KeepSubjects(const Manifests& manifests, Reasons& reasons) {
+  std::map<Digest, std::vector<Digest>> referrers;  // by subject
+  std::vector<Digest> kept;
+  for (const auto& [digest, manifest] : manifests) {
+    if (manifest->subject.has_value()) {
+      referrers[*manifest->subject].push_back(digest);
+    }
+    if (!IsDeletion(reasons.at(digest))) {
+      kept.push_back(digest);
+    }
+  }
+  const auto keep = [&](const Digest& digest, GcReason reason) {
+    const auto found = reasons.find(digest);
+    if (found != reasons.end() && IsDeletion(found->second)) {
+      found->second = reason;
+      kept.push_back(digest);
+    }
+  };
+  while (!kept.empty()) {
+    const Digest digest = std::move(kept.back());
+    kept.pop_back();
+    for (const Digest& referrer : referrers[digest]) {
+      keep(referrer, GcReason::kReferrerOfKept);
+    }
+    if (const auto& subject = manifests.at(digest)->subject; subject.has_value()) {
+      keep(*subject, GcReason::kSubjectOfKept);
+    }
+  }
+}
+
 Reasons ReasonsFor(const GcRepository& repository, const GcPolicy& policy) {
   Reasons reasons;
-  std::map<Digest, const GcManifest*> manifests;
+  Manifests manifests;
   std::map<std::string, std::vector<const GcManifest*>> keys;
   for (const GcManifest& manifest : repository.manifests) {
     manifests[manifest.stored.digest] = &manifest;
@@ -152,10 +191,15 @@ Reasons ReasonsFor(const GcRepository& repository, const GcPolicy& policy) {
   Reasons referrers;
   for (const GcManifest& manifest : repository.manifests) {
     if (manifest.subject.has_value()) {
-      referrers[manifest.stored.digest] = ReasonForReferrer(manifest, manifests, reasons, policy);
+      referrers[manifest.stored.digest] =
+          ReasonForReferrer(manifest, {.listed = manifests,
+                                       .unlisted = repository.unlisted_subjects,
+                                       .bundles = reasons,
+                                       .policy = policy});
     }
   }
   reasons.merge(referrers);
+  KeepSubjects(manifests, reasons);
   return reasons;
 }
 
@@ -167,13 +211,15 @@ int64_t BytesOf(const GcManifest& manifest) {
   return sum;
 }
 
-GcRepositoryPlan PlanRepository(const GcRepository& repository, const GcPolicy& policy) {
+GcRepositoryPlan PlanRepository(GcRepository repository, const GcPolicy& policy) {
   const Reasons reasons = ReasonsFor(repository, policy);
-  GcRepositoryPlan plan{.name = repository.name, .items = {}};
-  for (const GcManifest& manifest : repository.manifests) {
-    plan.items.push_back({.manifest = manifest,
-                          .reason = reasons.at(manifest.stored.digest),
-                          .bytes = BytesOf(manifest)});
+  GcRepositoryPlan plan{.name = std::move(repository.name), .items = {}};
+  plan.items.reserve(repository.manifests.size());
+  for (GcManifest& manifest : repository.manifests) {
+    GcItem& item = plan.items.emplace_back();
+    item.reason = reasons.at(manifest.stored.digest);
+    item.bytes = BytesOf(manifest);
+    item.manifest = std::move(manifest);
   }
   std::sort(plan.items.begin(), plan.items.end(), [](const GcItem& a, const GcItem& b) {
     const bool a_is_bundle = IsBundle(a.manifest);
@@ -227,6 +273,8 @@ std::string_view NameOf(GcReason reason) {
       return "age unknown";
     case GcReason::kReferrerOfKept:
       return "referrer of kept";
+    case GcReason::kSubjectOfKept:
+      return "subject of kept";
     case GcReason::kNotABundle:
       return "not a bundle";
     case GcReason::kReplaced:
@@ -244,14 +292,15 @@ bool IsDeletion(GcReason reason) {
          reason == GcReason::kReferrerOfGone;
 }
 
-std::vector<GcRepositoryPlan> PlanGc(const std::vector<GcRepository>& repositories,
+std::vector<GcRepositoryPlan> PlanGc(std::vector<GcRepository> repositories,
                                      const GcPolicy& policy) {
   std::vector<GcRepositoryPlan> plans;
   plans.reserve(repositories.size());
   std::vector<GcRepositoryPlan*> shared;
-  for (const GcRepository& repository : repositories) {
-    plans.push_back(PlanRepository(repository, policy));
-    if (repository.complete) {
+  for (GcRepository& repository : repositories) {
+    const bool complete = repository.complete;
+    plans.push_back(PlanRepository(std::move(repository), policy));
+    if (complete) {
       CountFreedBytes({&plans.back()});
     } else {
       shared.push_back(&plans.back());

@@ -30,6 +30,9 @@ struct GcRepository {
   std::string name;
   std::vector<GcManifest> manifests;
   bool complete = false;  // ManifestList::complete
+  // Subjects of referrers that exist although the list lacks them, such as a manifest that only an
+  // image index lists.
+  std::set<Digest> unlisted_subjects;
 };
 
 struct GcPolicy {
@@ -53,6 +56,7 @@ enum class GcReason {
   kYoung,           // published or replaced less than GcPolicy::older_than ago
   kUndated,         // the store does not know its age
   kReferrerOfKept,  // refers to a manifest that is kept
+  kSubjectOfKept,   // a referrer that is kept for another reason refers to it
   kNotABundle,      // another kind of artifact, or not readable
   kReplaced,        // deleted: newer bundles of its key exist
   kExpired,         // deleted: its key is unused and old
@@ -77,9 +81,10 @@ struct GcRepositoryPlan {
   std::vector<GcItem> items;  // sorted by key, then newest first; referrers last
 };
 
-// Plans a collection. In complete listings (image layouts) every repository has its own copy of a
-// blob; the others (registries) share blobs between repositories.
-std::vector<GcRepositoryPlan> PlanGc(const std::vector<GcRepository>& repositories,
+// Plans a collection. A manifest is deleted only if every manifest that refers to it is. In
+// complete listings (image layouts) every repository has its own copy of a blob; the others
+// (registries) share blobs between repositories.
+std::vector<GcRepositoryPlan> PlanGc(std::vector<GcRepository> repositories,
                                      const GcPolicy& policy);
 
 }  // namespace cachewarm::bundle

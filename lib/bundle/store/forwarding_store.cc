@@ -32,6 +32,8 @@ std::string_view NameOf(StoreOperation operation) {
       return "list_repositories";
     case StoreOperation::kListManifests:
       return "list_manifests";
+    case StoreOperation::kCheckUnchanged:
+      return "check_unchanged";
     case StoreOperation::kDeleteManifest:
       return "delete_manifest";
     case StoreOperation::kSweepBlobs:
@@ -152,6 +154,12 @@ absl::StatusOr<ManifestList> ForwardingStore::ListManifests(const std::string& r
                                                             std::stop_token stop) {
   return Forward(StoreOperation::kListManifests, stop,
                  [&](int64_t&) { return inner_.ListManifests(repository, stop); });
+}
+
+absl::Status ForwardingStore::CheckUnchanged(const std::string& repository,
+                                             const StoredManifest& listed, std::stop_token stop) {
+  return Forward(StoreOperation::kCheckUnchanged, stop,
+                 [&](int64_t&) { return inner_.CheckUnchanged(repository, listed, stop); });
 }
 
 absl::Status ForwardingStore::DeleteManifest(const std::string& repository,

@@ -27,6 +27,7 @@ enum class StoreOperation {
   kWriteReferrer,
   kListRepositories,
   kListManifests,
+  kCheckUnchanged,
   kDeleteManifest,
   kSweepBlobs,
   kPing,
@@ -70,6 +71,8 @@ class ForwardingStore : public Store {
   absl::StatusOr<std::vector<std::string>> ListRepositories(std::stop_token stop) override;
   absl::StatusOr<ManifestList> ListManifests(const std::string& repository,
                                              std::stop_token stop) override;
+  absl::Status CheckUnchanged(const std::string& repository, const StoredManifest& listed,
+                              std::stop_token stop) override;
   absl::Status DeleteManifest(const std::string& repository, const StoredManifest& listed,
                               std::stop_token stop) override;
   absl::StatusOr<SweepReport> SweepBlobs(const std::string& repository, const SweepRequest& request,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/bundle/store/key_tag.h"
 
-#include <algorithm>
-
 #include "fmt/format.h"
+#include "lib/base/hex.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -12,10 +11,6 @@ constexpr std::string_view kPrefix = "k-";
 constexpr size_t kKeyDigits = 64;
 constexpr size_t kTimeBytes = 16;     // "20261126T063000Z"
 constexpr size_t kDigestDigits = 12;  // as Digest::Short()
-
-bool IsHexText(std::string_view text) {
-  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
 
 std::optional<WallTime> ParseCompactTime(std::string_view text) {
   if (text.size() != kTimeBytes) {
@@ -34,8 +29,10 @@ std::optional<KeyTag> ParseKeyTag(std::string_view tag) {
   if (!tag.starts_with(kPrefix) || tag.size() < kKeyEnd) {
     return std::nullopt;
   }
-  KeyTag parsed{.key = std::string(tag.substr(kPrefix.size(), kKeyDigits))};
-  if (!IsHexText(parsed.key)) {
+  KeyTag parsed{.key = std::string(tag.substr(kPrefix.size(), kKeyDigits)),
+                .published = std::nullopt,
+                .digest = ""};
+  if (!IsLowerHex(parsed.key)) {
     return std::nullopt;
   }
   const std::string_view rest = tag.substr(kKeyEnd);
@@ -44,10 +41,11 @@ std::optional<KeyTag> ParseKeyTag(std::string_view tag) {
   }
   // "-TIME-DIGEST"
   if (rest.size() != kTimeBytes + kDigestDigits + 2 || rest[0] != '-' ||
-      rest[kTimeBytes + 1] != '-' || !IsHexText(rest.substr(kTimeBytes + 2))) {
+      rest[kTimeBytes + 1] != '-' || !IsLowerHex(rest.substr(kTimeBytes + 2))) {
     return std::nullopt;
   }
   parsed.published = ParseCompactTime(rest.substr(1, kTimeBytes));
+  parsed.digest = std::string(rest.substr(kTimeBytes + 2));
   return parsed.published.has_value() ? std::optional<KeyTag>(parsed) : std::nullopt;
 }
 

@@ -15,6 +15,7 @@ namespace cachewarm::bundle {
 struct KeyTag {
   std::string key;                    // 64 hex digits
   std::optional<WallTime> published;  // nullopt for "k-<key>"
+  std::string digest;                 // Digest::Short() of the bundle; empty for "k-<key>"
 };
 
 // Returns the parts of a tag of either form; nullopt for any other tag.

@@ -165,16 +165,25 @@ class Store {
   // does not show it to this user.
   virtual absl::StatusOr<std::vector<std::string>> ListRepositories(std::stop_token stop) = 0;
 
-  // Lists the manifests of a repository. An empty list if the repository does not exist.
+  // Lists the manifests of a repository. An empty list if the repository does not exist. A registry
+  // may omit tags of manifests that are no bundle by their type or size.
   virtual absl::StatusOr<ManifestList> ListManifests(const std::string& repository,
                                                      std::stop_token stop) = 0;
+
+  // Checks a manifest that ListManifests() or Referrers() returned. FAILED_PRECONDITION if it was
+  // published again or got a tag since it was listed. OK if it does not exist. A registry compares
+  // only the tags of the manifest's keys; list the manifests again to find other tags. It does not
+  // notice that the current bundle of a key was published twice within an hour, nor that another
+  // one was published again and replaced since.
+  virtual absl::Status CheckUnchanged(const std::string& repository, const StoredManifest& listed,
+                                      std::stop_token stop) = 0;
 
   // Deletes a manifest that ListManifests() or Referrers() returned, and its tags. Its blobs stay
   // until SweepBlobs(), or until the registry collects them. Delete its referrers first: they can
   // no longer be found afterwards. OK if the manifest does not exist. FAILED_PRECONDITION, without
-  // a change, if it was published again or got a tag since it was listed; a registry offers no
-  // atomic way to check this, so there a publication during this call may lose its tag.
-  // UNIMPLEMENTED if the registry does not allow deletion.
+  // a change, if CheckUnchanged() fails so; a registry cannot check and delete at once, so there a
+  // publication during this call may lose its tag. UNIMPLEMENTED if the registry does not allow
+  // deletion.
   virtual absl::Status DeleteManifest(const std::string& repository, const StoredManifest& listed,
                                       std::stop_token stop) = 0;
 

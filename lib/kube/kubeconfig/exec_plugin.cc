@@ -21,34 +21,6 @@ constexpr size_t kPemTextBytesMax = 512U << 10U;
 constexpr codec::JsonLimits kOutputLimits{
     .bytes_max = 1U << 20U, .depth_max = 16, .values_max = 1000};
 
-// Parses an RFC 3339 time with any offset, as plugins may print local time.
-absl::StatusOr<WallTime> ParseOffsetTime(std::string text) {
-  constexpr size_t kOffsetSize = 6;  // "+02:00"
-  if (text.size() < kOffsetSize) {
-    return ParseTime(text);
-  }
-  const size_t at = text.size() - kOffsetSize;
-  const char sign = text[at];
-  if ((sign != '+' && sign != '-') || text[at + 3] != ':') {
-    return ParseTime(text);
-  }
-  const auto digits = [&text](size_t from) {
-    const int tens = text[from] - '0';
-    const int ones = text[from + 1] - '0';
-    const bool are_digits = tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9;
-    return are_digits ? tens * 10 + ones : -1;
-  };
-  const int hours = digits(at + 1);
-  const int minutes = digits(at + 4);
-  if (hours < 0 || hours > 23 || minutes < 0 || minutes > 59) {
-    return ParseTime(text);
-  }
-  const Duration offset = std::chrono::hours(hours) + std::chrono::minutes(minutes);
-  text.replace(at, kOffsetSize, "Z");
-  CW_ASSIGN_OR_RETURN(const WallTime local, ParseTime(text));
-  return sign == '+' ? local - offset : local + offset;
-}
-
 void ReadStatus(codec::Reader& status, PluginCredentials& to) {
   std::string expires;
   status.Read("token", to.token, kTokenBytesMax)
@@ -67,7 +39,7 @@ void ReadStatus(codec::Reader& status, PluginCredentials& to) {
   if (expires.empty()) {
     return;
   }
-  absl::StatusOr<WallTime> time = ParseOffsetTime(std::move(expires));
+  absl::StatusOr<WallTime> time = ParseTime(expires);
   if (!time.ok()) {
     status.Fail("expirationTimestamp", Message(time.status()));
     return;

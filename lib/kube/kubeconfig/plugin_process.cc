@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include "lib/base/status.h"
 #include "lib/fs/error.h"
 #include "lib/fs/fd.h"
+#include "lib/fs/program.h"
 
 namespace cachewarm::kube {
 namespace {
@@ -33,17 +33,11 @@ constexpr int kReadsPerPump = 128;
 constexpr int kTickMs = 20;
 constexpr Duration kTermGrace{500};
 
-bool IsExecutable(const std::string& path) {
-  struct ::stat file {};
-  return ::stat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode) &&
-         ::access(path.c_str(), X_OK) == 0;
-}
-
 // Returns the path of the program, looked up in PATH if `command` has no slash. As in Go, which
 // runs the plugins of kubectl, the working directory is never searched.
 absl::StatusOr<std::string> FindProgram(const std::string& command, const std::string& search) {
   if (command.find('/') != std::string::npos) {
-    if (IsExecutable(command)) {
+    if (fs::IsProgram(command)) {
       return command;
     }
     return absl::FailedPreconditionError("no such executable file");
@@ -51,7 +45,7 @@ absl::StatusOr<std::string> FindProgram(const std::string& command, const std::s
   for (size_t at = 0; at < search.size();) {
     const size_t end = std::min(search.find(':', at), search.size());
     const std::string path = search.substr(at, end - at) + "/" + command;
-    if (path.front() == '/' && end > at && IsExecutable(path)) {
+    if (path.front() == '/' && end > at && fs::IsProgram(path)) {
       return path;
     }
     at = end + 1;
@@ -70,16 +64,6 @@ absl::StatusOr<Pipe> MakePipe() {
   }
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // NOLINT(cppcoreguidelines-pro-type-vararg)
   return Pipe{.read = fs::Fd(ends[0]), .write = fs::Fd(ends[1])};
-}
-
-std::vector<char*> PointersTo(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (std::string& text : texts) {
-    pointers.push_back(text.data());
-  }
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 // Attributes of the new process: default signal handling where this process has changed it, and its
@@ -178,19 +162,14 @@ absl::StatusOr<std::unique_ptr<PluginProcess>> PluginProcess::Start(const ExecPl
   variables["KUBERNETES_EXEC_INFO"] = ExecInfo(plugin, is_interactive);
   std::vector<std::string> words = {plugin.command};
   words.insert(words.end(), plugin.arguments.begin(), plugin.arguments.end());
-  std::vector<std::string> assignments;
-  assignments.reserve(variables.size());
-  for (const auto& [name, value] : variables) {
-    assignments.push_back(fmt::format("{}={}", name, value));
-  }
   CW_ASSIGN_OR_RETURN(Pipe output, MakePipe());
   CW_ASSIGN_OR_RETURN(Pipe error, MakePipe());
   const SpawnSettings settings(is_interactive ? context.terminal : -1, output.write.get(),
                                error.write.get(), !is_interactive);
   pid_t process = -1;
-  const int failed =
-      ::posix_spawn(&process, program.c_str(), settings.files(), settings.attributes(),
-                    PointersTo(words).data(), PointersTo(assignments).data());
+  const int failed = ::posix_spawn(
+      &process, program.c_str(), settings.files(), settings.attributes(),
+      fs::ExecStrings(std::move(words)).pointers(), fs::ExecStrings(variables).pointers());
   if (failed != 0) {
     return absl::FailedPreconditionError(Message(fs::ErrnoStatus(failed, program)));
   }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/kube/kubeconfig/selection.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/codec/base64.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
@@ -138,11 +138,6 @@ absl::StatusOr<std::shared_ptr<const ExecPlugin>> PluginOf(const KubeconfigUser&
   return plugin;
 }
 
-bool HasControlCharacter(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
-}
-
 // Returns the headers that impersonate a user.
 // https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
 absl::StatusOr<http::Headers> HeadersOf(const Impersonation& as) {
@@ -166,7 +161,7 @@ absl::StatusOr<http::Headers> HeadersOf(const Impersonation& as) {
     }
   }
   for (const auto& [name, value] : headers) {
-    if (HasControlCharacter(value)) {
+    if (HasAsciiControl(value)) {
       return Refuse(name, "the value contains a control character");
     }
   }

@@ -3,8 +3,11 @@
 #include "lib/bundle/gc/collect.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fmt/format.h"
@@ -12,12 +15,16 @@
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
 #include "lib/bundle/referrers/artifact.h"
+#include "lib/bundle/store/forwarding_store.h"
 #include "lib/bundle/store/key_tag.h"
+#include "lib/bundle/store/layout/index_file.h"
+#include "lib/bundle/store/layout/layout_store.h"
 #include "lib/bundle/store/open.h"
 #include "lib/bundle/transfer.h"
 #include "lib/http/client.h"
 #include "tests/contract/store/registry_process.h"
 #include "tests/contract/store/store_kinds.h"
+#include "tests/fakes/fake_clock.h"
 #include "tests/unit/lib/bundle/trees.h"
 
 namespace cachewarm::bundle {
@@ -30,6 +37,73 @@ using ::testing::Not;
 
 constexpr char kNoteType[] = "application/vnd.example.note";
 const std::string kKeyTag = KeyTagOf(SampleFacts().key);
+
+Digest AttachNote(const RepositoryRef& place, const Digest& subject, const std::string& note) {
+  const Artifact artifact{
+      .type = kNoteType,
+      .config = {.media_type = std::string(kEmptyType),
+                 .digest = WriteSmallBlob(place.store, place.repository, kEmptyConfig, {})->digest,
+                 .bytes = static_cast<int64_t>(kEmptyConfig.size())},
+      .layers = {{.media_type = "text/plain",
+                  .digest = WriteSmallBlob(place.store, place.repository, note, {})->digest,
+                  .bytes = static_cast<int64_t>(note.size())}},
+      .subject = {.media_type = std::string(kManifestType), .digest = subject, .bytes = 1000},
+      .annotations = {}};
+  const auto written = place.store.WriteReferrer(place.repository, *WriteArtifact(artifact), {});
+  EXPECT_TRUE(written.ok()) << written.status();
+  return written.value_or(Digest());
+}
+
+GcRepositoryPlan PlanOf(const RepositoryRef& place, const GcPolicy& policy) {
+  const auto read = ReadGcRepository(place, {});
+  EXPECT_TRUE(read.ok()) << read.status();
+  return read.ok() ? PlanGc({*read}, policy)[0] : GcRepositoryPlan();
+}
+
+// Carries out a plan; returns the results by digest.
+std::map<Digest, GcResult> CarryOut(Store& store, const GcRepositoryPlan& plan,
+                                    const GcPolicy& policy, bool dry_run = false) {
+  std::map<Digest, GcResult> results;
+  const auto swept =
+      CollectRepository(store,
+                        {.plan = plan,
+                         .policy = policy,
+                         .dry_run = dry_run,
+                         .on_item =
+                             [&](const GcItem& item, GcResult result, const absl::Status& status) {
+                               EXPECT_TRUE(status.ok()) << status;
+                               results[item.manifest.stored.digest] = result;
+                             }},
+                        {});
+  EXPECT_TRUE(swept.ok()) << swept.status();
+  return results;
+}
+
+// In an hour everything is old.
+GcPolicy InAnHour(GcPolicy policy = {}) {
+  policy.now = SystemClock().Now() + std::chrono::hours(1);
+  return policy;
+}
+
+// Calls `then` after each call of the operation.
+class OperationHook : public ForwardingStore {
+ public:
+  OperationHook(Store& inner, StoreOperation operation, std::function<void()> then)
+      : ForwardingStore(inner), operation_(operation), then_(std::move(then)) {}
+
+ private:
+  absl::Status Call(StoreOperation operation, const std::stop_token& /*stop*/,
+                    Attempt attempt) override {
+    absl::Status status = attempt().status();
+    if (operation == operation_) {
+      then_();
+    }
+    return status;
+  }
+
+  const StoreOperation operation_;
+  const std::function<void()> then_;
+};
 
 class CollectContract : public ::testing::TestWithParam<StoreKind> {
  protected:
@@ -53,19 +127,7 @@ class CollectContract : public ::testing::TestWithParam<StoreKind> {
   }
 
   Digest Attach(const Digest& subject, const std::string& note) {
-    const Artifact artifact{
-        .type = kNoteType,
-        .config = {.media_type = std::string(kEmptyType),
-                   .digest = WriteSmallBlob(store(), kRepository, kEmptyConfig, {})->digest,
-                   .bytes = static_cast<int64_t>(kEmptyConfig.size())},
-        .layers = {{.media_type = "text/plain",
-                    .digest = WriteSmallBlob(store(), kRepository, note, {})->digest,
-                    .bytes = static_cast<int64_t>(note.size())}},
-        .subject = {.media_type = std::string(kManifestType), .digest = subject, .bytes = 1000},
-        .annotations = {}};
-    const auto written = store().WriteReferrer(kRepository, *WriteArtifact(artifact), {});
-    EXPECT_TRUE(written.ok()) << written.status();
-    return written.value_or(Digest());
+    return AttachNote(place(), subject, note);
   }
 
   std::map<Digest, StoredManifest> List() {
@@ -85,26 +147,9 @@ class CollectContract : public ::testing::TestWithParam<StoreKind> {
   }
 
   // Collects the repository; returns the results by digest.
-  std::map<Digest, GcResult> Collect(GcPolicy policy, bool dry_run = false) {
-    policy.now = SystemClock().Now() + std::chrono::hours(1);
-    std::map<Digest, GcResult> results;
-    const auto read = ReadGcRepository(place(), {});
-    EXPECT_TRUE(read.ok()) << read.status();
-    for (const GcRepositoryPlan& plan : PlanGc({*read}, policy)) {
-      const auto swept = CollectRepository(
-          store(),
-          {.plan = plan,
-           .policy = policy,
-           .dry_run = dry_run,
-           .on_item =
-               [&](const GcItem& item, GcResult result, const absl::Status& status) {
-                 EXPECT_TRUE(status.ok()) << status;
-                 results[item.manifest.stored.digest] = result;
-               }},
-          {});
-      EXPECT_TRUE(swept.ok()) << swept.status();
-    }
-    return results;
+  std::map<Digest, GcResult> Collect(const GcPolicy& policy, bool dry_run = false) {
+    const GcPolicy later = InAnHour(policy);
+    return CarryOut(store(), PlanOf(place(), later), later, dry_run);
   }
 
  private:
@@ -222,6 +267,88 @@ TEST_P(CollectContract, BundlesAreKeptWhileTheyAreYoung) {
   EXPECT_EQ(Collect({.older_than = std::chrono::minutes(1)}).at(old), GcResult::kDeleted);
 }
 
+TEST_P(CollectContract, SignatureOfABundleThatIsPublishedAgainStays) {
+  const Digest old = PublishText("old");
+  const Digest note = Attach(old, "note");
+  PublishText("new");
+  const GcPolicy policy = InAnHour();
+  const GcRepositoryPlan plan = PlanOf(place(), policy);
+  PublishText("old");
+  const auto results = CarryOut(store(), plan, policy);
+  EXPECT_EQ(results.at(old), GcResult::kChanged);
+  EXPECT_EQ(results.at(note), GcResult::kChanged);
+  EXPECT_TRUE(Exists(old));
+  EXPECT_TRUE(Exists(note));
+  EXPECT_EQ(store().Referrers(kRepository, old, "", {})->size(), 1U);
+}
+
+TEST_P(CollectContract, SubjectIsCheckedBeforeItsReferrersAreDeleted) {
+  const Digest old = PublishText("old");
+  const Digest note = Attach(old, "note");
+  PublishText("new");
+  const GcPolicy policy = InAnHour();
+  const GcRepositoryPlan plan = PlanOf(place(), policy);
+  OperationHook hooked(store(), StoreOperation::kListManifests, [&] { PublishText("old"); });
+  const auto results = CarryOut(hooked, plan, policy);
+  EXPECT_EQ(results.at(old), GcResult::kChanged);
+  EXPECT_EQ(results.at(note), GcResult::kChanged);
+  EXPECT_TRUE(Exists(note));
+}
+
+TEST_P(CollectContract, BundleThatIsTaggedMeanwhileStays) {
+  const Digest old = PublishText("old");
+  const Digest gone = PublishText("gone");
+  PublishText("new");
+  const GcPolicy policy = InAnHour();
+  const GcRepositoryPlan plan = PlanOf(place(), policy);
+  ASSERT_TRUE(store()
+                  .WriteManifest(kRepository, *store().ReadManifest(kRepository, old, {}), "v1", {})
+                  .ok());
+  const auto results = CarryOut(store(), plan, policy);
+  EXPECT_EQ(results.at(old), GcResult::kChanged);
+  EXPECT_EQ(results.at(gone), GcResult::kDeleted);
+  EXPECT_EQ(store().ResolveTag(kRepository, "v1", {}).value_or(Digest()), old);
+}
+
+TEST_P(CollectContract, StoppedCollectionDeletesNothing) {
+  const Digest old = PublishText("old");
+  PublishText("new");
+  const GcPolicy policy = InAnHour();
+  const GcRepositoryPlan plan = PlanOf(place(), policy);
+  std::stop_source stop;
+  stop.request_stop();
+  const auto swept =
+      CollectRepository(store(),
+                        {.plan = plan,
+                         .policy = policy,
+                         .on_item = [](const GcItem&, GcResult, const absl::Status&) { FAIL(); }},
+                        stop.get_token());
+  EXPECT_TRUE(absl::IsCancelled(swept.status())) << swept.status();
+  EXPECT_TRUE(Exists(old));
+}
+
+TEST_P(CollectContract, StoppedCollectionReportsWhatItDeleted) {
+  PublishText("first");
+  PublishText("second");
+  PublishText("new");
+  const GcPolicy policy = InAnHour();
+  const GcRepositoryPlan plan = PlanOf(place(), policy);
+  std::stop_source stop;
+  OperationHook hooked(store(), StoreOperation::kDeleteManifest, [&] { stop.request_stop(); });
+  std::map<Digest, GcResult> results;
+  const auto swept = CollectRepository(
+      hooked,
+      {.plan = plan,
+       .policy = policy,
+       .on_item = [&](const GcItem& item, GcResult result,
+                      const absl::Status&) { results[item.manifest.stored.digest] = result; }},
+      stop.get_token());
+  EXPECT_TRUE(absl::IsCancelled(swept.status())) << swept.status();
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results.begin()->second, GcResult::kDeleted);
+  EXPECT_FALSE(Exists(results.begin()->first));
+}
+
 INSTANTIATE_TEST_SUITE_P(Stores, CollectContract, ::testing::ValuesIn(AllKinds()),
                          [](const ::testing::TestParamInfo<StoreKind>& kind) {
                            return kind.param.name;
@@ -249,6 +376,76 @@ TEST(CollectRegistry, RegistryThatForbidsDeletionIsReported) {
                          .on_item = [](const GcItem&, GcResult, const absl::Status&) { FAIL(); }},
                         {});
   EXPECT_TRUE(absl::IsUnimplemented(swept.status())) << swept.status();
+}
+
+TEST(CollectRegistry, CurrentBundleThatIsPublishedAgainIsYoung) {
+  if (RegistryProcess::Program().empty()) {
+    GTEST_SKIP() << "CACHEWARM_REGISTRY_BIN is not set";
+  }
+  http::PrepareProcess();
+  fakes::FakeClock clock;
+  const RegistryProcess registry;
+  const auto store = *OpenStore({.url = "oci://" + registry.address()}, clock);
+  const RepositoryRef place{*store, kRepository};
+  const auto publish_and_list = [&] {
+    EXPECT_TRUE(
+        Publish(place, FilesOf({{"a", {.content = "x"}}}), SampleFacts(), {.tag = kKeyTag}, {})
+            .ok());
+    const auto list = store->ListManifests(kRepository, {});
+    EXPECT_TRUE(list.ok() && list->manifests.size() == 1U);
+    return list.ok() && !list->manifests.empty() ? list->manifests[0] : StoredManifest();
+  };
+  const WallTime midnight = clock.Now();
+  clock.Advance(std::chrono::minutes(20));
+  const StoredManifest first = publish_and_list();
+  EXPECT_EQ(first.published, clock.Now());
+  const GcPolicy policy{.now = midnight + std::chrono::hours(25), .expire = std::chrono::hours(12)};
+  const GcRepositoryPlan plan = PlanOf(place, policy);
+  EXPECT_EQ(plan.items[0].reason, GcReason::kExpired);
+
+  clock.Advance(std::chrono::hours(24));
+  const StoredManifest second = publish_and_list();
+  EXPECT_EQ(second.published, midnight + std::chrono::hours(24)) << "rounded down to the hour";
+  EXPECT_EQ(second.tags.size(), first.tags.size() + 1);
+  clock.Advance(std::chrono::minutes(30));
+  EXPECT_EQ(publish_and_list(), second) << "at most one tag an hour";
+  EXPECT_EQ(PlanOf(place, policy).items[0].reason, GcReason::kNewest);
+  const absl::Status refused = store->DeleteManifest(kRepository, first, {});
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_EQ(CarryOut(*store, plan, policy).at(first.digest), GcResult::kChanged);
+}
+
+TEST(CollectLayout, SignatureOfAManifestInAnImageIndexStays) {
+  const TempDir temp;
+  LayoutStore store(temp / "store", SystemClock());
+  const RepositoryRef place{store, kRepository};
+  const auto child =
+      Publish(place, FilesOf({{"a", {.content = "x"}}}), SampleFacts(), {.tag = kKeyTag}, {});
+  ASSERT_TRUE(child.ok()) << child.status();
+  const Digest signature = AttachNote(place, child->digest, "signature");
+  const Digest orphan = AttachNote(place, DigestOf("nothing"), "orphan");
+  const auto index =
+      WriteSmallBlob(store, kRepository,
+                     fmt::format(R"({{"schemaVersion":2,"mediaType":"{}","manifests":[)"
+                                 R"({{"mediaType":"{}","digest":"{}","size":{}}}]}})",
+                                 kIndexType, kManifestType, child->digest.ToString(),
+                                 store.ReadManifest(kRepository, child->digest, {})->size()),
+                     {});
+  ASSERT_TRUE(index.ok()) << index.status();
+  const fs::Dir dir = *temp.Open().OpenDir(fmt::format("store/{}", kRepository));
+  auto items = *ReadIndex(dir);
+  std::erase_if(items,
+                [&](const IndexItem& item) { return item.manifest.digest == child->digest; });
+  items.push_back({.manifest = {.media_type = std::string(kIndexType),
+                                .digest = index->digest,
+                                .bytes = index->bytes},
+                   .tag = "v1"});
+  ASSERT_TRUE(ReplaceIndex(dir, items).ok());
+  const GcPolicy policy = InAnHour();
+  const auto results = CarryOut(store, PlanOf(place, policy), policy);
+  EXPECT_EQ(results.at(signature), GcResult::kKept);
+  EXPECT_EQ(results.at(orphan), GcResult::kDeleted);
+  EXPECT_TRUE(store.ReadManifest(kRepository, child->digest, {}).ok());
 }
 
 }  // namespace

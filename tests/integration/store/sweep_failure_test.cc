@@ -10,8 +10,10 @@
 
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <functional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "fmt/format.h"
@@ -175,6 +177,42 @@ TEST_F(SweepFailure, BlobThatAWriterFindsBeforeItsRemovalStays) {
   const auto written = store.WriteManifest(kRepository, old_.packed.manifest_text, kTag, {});
   EXPECT_TRUE(written.ok()) << written.status();
   ExpectWholeBundle(scene.directory(), "after the sweep");
+}
+
+// The file or directory that a traced call reads; empty for other calls.
+std::string ReadPath(const CallEntry& call) {
+  if (call.number != SYS_getdents64 && call.number != SYS_read && call.number != SYS_pread64) {
+    return "";
+  }
+  std::error_code ignored;
+  return std::filesystem::read_symlink(
+             fmt::format("/proc/{}/fd/{}", call.process, call.arguments[0]), ignored)
+      .string();
+}
+
+TEST_F(SweepFailure, BlobsAreWalkedAndManifestsAreReadOnce) {
+  constexpr int kMore = 300;  // three batches
+  const GcScene scene(old_, new_);
+  LayoutStore store(scene.directory(), SystemClock());
+  for (int i = 0; i < kMore; ++i) {
+    const auto blob = WriteSmallBlob(store, kRepository, fmt::format("blob {}", i), {});
+    ASSERT_TRUE(blob.ok()) << blob.status();
+    MakeOld(scene.directory(), blob->digest);
+  }
+  int walks = 0;
+  int manifests = 0;
+  const auto run = FailCalls(scene.Collect(), [&](const CallEntry& call) {
+    const std::string path = ReadPath(call);
+    walks += path.ends_with("/blobs/sha256") ? 1 : 0;
+    manifests += path.ends_with(new_.packed.digest.hex()) ? 1 : 0;
+    return 0;
+  });
+  EXPECT_TRUE(run.succeeded);
+  scene.ExpectCollected("after three batches");
+  EXPECT_GT(walks, 0);
+  EXPECT_LE(walks, 3) << "the names fill one or two buffers";
+  EXPECT_GT(manifests, 0);
+  EXPECT_LE(manifests, 2) << "the bytes, and perhaps the end of the file";
 }
 
 TEST_F(SweepFailure, CollectsOnAFileSystemWithoutRenameFlags) {

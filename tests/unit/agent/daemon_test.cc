@@ -289,7 +289,7 @@ TEST_F(DaemonTest, IsUnhealthyWithoutRoot) {
 }
 
 TEST_F(DaemonTest, IsUnhealthyWhileAnIterationHangs) {
-  blocking_log_ = std::make_unique<BlockingLog>(log_, "node condition changed");
+  blocking_log_ = std::make_unique<BlockingLog>(log_, "NodeCache condition changed");
   Put({.warmups = {Warmup()}});
   Start();
   ASSERT_TRUE(Eventually([&] { return daemon_->IsReady(); }));

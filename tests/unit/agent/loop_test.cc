@@ -33,7 +33,7 @@ TEST_F(LoopTest, GpuThatTheDriverDoesNotReportIsACondition) {
   EXPECT_EQ(status_.conditions[0].status, "True");
   const std::string series = "cachewarm_node_condition{type=\"GPUNotVisible\"}";
   EXPECT_THAT(registry_->Serialize(), ::testing::HasSubstr(series + " 1\n"));
-  const auto logged = [this] { return log_.Count("node condition changed"); };
+  const auto logged = [this] { return log_.Count("NodeCache condition changed"); };
   EXPECT_EQ(logged(), 1);
   loop_->RunIteration();
   EXPECT_EQ(logged(), 1) << "logged once";

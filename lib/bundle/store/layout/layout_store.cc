@@ -226,13 +226,23 @@ absl::StatusOr<std::vector<std::string>> LayoutStore::ListRepositories(std::stop
 }
 
 absl::StatusOr<ManifestList> LayoutStore::ListManifests(const std::string& repository,
-                                                        std::stop_token /*stop*/) {
+                                                        std::stop_token stop) {
   const auto dir = OpenRepository(repository);
   if (absl::IsNotFound(dir.status())) {
     return ManifestList{.complete = true};
   }
   CW_RETURN_IF_ERROR(dir.status());
-  return ListLayout(*dir);
+  return ListLayout(*dir, std::move(stop));
+}
+
+absl::Status LayoutStore::CheckUnchanged(const std::string& repository,
+                                         const StoredManifest& listed, std::stop_token /*stop*/) {
+  const auto dir = OpenRepository(repository);
+  if (absl::IsNotFound(dir.status())) {
+    return absl::OkStatus();
+  }
+  CW_RETURN_IF_ERROR(dir.status());
+  return CheckUnchangedInLayout(*dir, listed);
 }
 
 absl::Status LayoutStore::DeleteManifest(const std::string& repository,

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "fmt/format.h"
+#include "lib/base/hex.h"
 #include "lib/base/status.h"
 #include "lib/bundle/store/layout/index_file.h"
 #include "lib/bundle/store/layout/layout_upload.h"
@@ -31,9 +33,8 @@ WallTime TimeOf(int64_t mtime_ns) {
   return WallTime(Duration(mtime_ns / kNanosecondsPerMillisecond));
 }
 
-bool IsHex(std::string_view text) {
-  return text.size() == kHexDigits &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+bool IsBlobName(std::string_view text) {
+  return text.size() == kHexDigits && IsLowerHex(text);
 }
 
 // Adds the digests of the descriptors in the member `name`, an object or a list of objects.
@@ -81,9 +82,13 @@ absl::StatusOr<References> ReadReferences(const std::string& text) {
 
 // Returns the digests of all blobs that `roots` need: themselves, and what they refer to. A root
 // that does not exist needs nothing.
-absl::StatusOr<std::set<Digest>> Reachable(const fs::Dir& repository, std::vector<Digest> roots) {
+absl::StatusOr<std::set<Digest>> Reachable(const fs::Dir& repository, std::vector<Digest> roots,
+                                           const std::stop_token& stop) {
   std::set<Digest> needed;
   while (!roots.empty()) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError("stopped while reading manifests");
+    }
     const Digest digest = std::move(roots.back());
     roots.pop_back();
     if (!needed.insert(digest).second) {
@@ -97,7 +102,8 @@ absl::StatusOr<std::set<Digest>> Reachable(const fs::Dir& repository, std::vecto
         text.ok() && DigestOf(*text) == digest
             ? ReadReferences(*text)
             : (text.ok() ? absl::DataLossError("it does not match its digest") : text.status());
-    if (IsRetryable(references.status())) {
+    // RESOURCE_EXHAUSTED: the file is larger than a manifest may be.
+    if (IsRetryable(references.status()) && !absl::IsResourceExhausted(references.status())) {
       return references.status();
     }
     if (!references.ok()) {
@@ -112,31 +118,60 @@ absl::StatusOr<std::set<Digest>> Reachable(const fs::Dir& repository, std::vecto
   return needed;
 }
 
-absl::StatusOr<std::set<Digest>> NeededBlobs(const fs::Dir& repository,
-                                             const SweepRequest& request) {
-  CW_ASSIGN_OR_RETURN(const std::vector<IndexItem> items, ReadIndex(repository));
-  std::vector<Digest> roots(request.keep.begin(), request.keep.end());
-  for (const IndexItem& item : items) {
-    if (!request.without.contains(item.manifest.digest)) {
-      roots.push_back(item.manifest.digest);
-    }
-  }
-  return Reachable(repository, std::move(roots));
-}
+// The blobs that the manifests of a repository need.
+class NeededBlobs {
+ public:
+  // Everything passed must outlive this object.
+  NeededBlobs(const fs::Dir& repository, const SweepRequest& request, const std::stop_token& stop)
+      : repository_(repository), request_(request), stop_(stop) {}
 
-// Returns the names of blobs that are not in `needed` and not younger than `limit`.
+  // Reads index.json. Reads the manifests again only if it lists other ones than at the last call,
+  // because the content of a manifest never changes.
+  absl::Status Update() {
+    CW_ASSIGN_OR_RETURN(const std::vector<IndexItem> items, ReadIndex(repository_));
+    std::vector<Digest> roots(request_.keep.begin(), request_.keep.end());
+    for (const IndexItem& item : items) {
+      if (!request_.without.contains(item.manifest.digest)) {
+        roots.push_back(item.manifest.digest);
+      }
+    }
+    if (roots != roots_) {
+      CW_ASSIGN_OR_RETURN(digests_, Reachable(repository_, roots, stop_));
+      roots_ = std::move(roots);
+    }
+    return absl::OkStatus();
+  }
+  bool Contains(const std::string& blob_name) const {
+    return digests_.contains(Digest::FromHex(blob_name));
+  }
+
+ private:
+  const fs::Dir& repository_;
+  const SweepRequest& request_;
+  const std::stop_token& stop_;
+  std::vector<Digest> roots_;
+  std::set<Digest> digests_;
+};
+
+// Returns the names and bytes of blobs that are not needed and not younger than `limit`.
 absl::StatusOr<std::map<std::string, int64_t>> FindUnneeded(const fs::Dir& repository,
-                                                            const std::set<Digest>& needed,
-                                                            WallTime limit) {
+                                                            const NeededBlobs& needed,
+                                                            WallTime limit,
+                                                            const std::stop_token& stop) {
   std::map<std::string, int64_t> found;
   CW_RETURN_IF_ERROR(fs::Walk(repository, kBlobs, {}, [&](const fs::WalkEntry& entry) {
-    const bool is_blob = entry.stat.type == fs::FileType::kFile && IsHex(entry.path);
-    if (is_blob && TimeOf(entry.stat.mtime_ns) <= limit &&
-        !needed.contains(Digest::FromHex(entry.path))) {
+    if (stop.stop_requested()) {
+      return fs::WalkNext::kStop;
+    }
+    const bool is_blob = entry.stat.type == fs::FileType::kFile && IsBlobName(entry.path);
+    if (is_blob && TimeOf(entry.stat.mtime_ns) <= limit && !needed.Contains(entry.path)) {
       found.emplace(entry.path, entry.stat.bytes);
     }
     return fs::WalkNext::kContinue;
   }));
+  if (stop.stop_requested()) {
+    return absl::CancelledError("stopped while looking for blobs to remove");
+  }
   return found;
 }
 
@@ -172,33 +207,83 @@ absl::StatusOr<bool> RemoveBlob(const fs::Dir& repository, const std::string& na
   return true;
 }
 
-// Removes up to kBatch blobs under one lock and adds them to `report`. Returns true if there may be
-// more.
-absl::StatusOr<bool> SweepBatch(const fs::Dir& repository, const SweepRequest& request,
-                                const fs::LockWait& wait, SweepReport& report) {
-  CW_ASSIGN_OR_RETURN(const fs::Fd lock, LockIndex(repository, wait));
-  CW_RETURN_IF_ERROR(RestoreRemoved(repository));
-  CW_ASSIGN_OR_RETURN(const std::set<Digest> needed, NeededBlobs(repository, request));
+// The blobs that a sweep may remove.
+struct Candidates {
+  std::map<std::string, int64_t> blobs;  // bytes by name
+  WallTime limit{};                      // no blob is younger
+};
+
+absl::StatusOr<Candidates> FindCandidates(const fs::Dir& repository, Duration min_age,
+                                          const fs::LockWait& wait, NeededBlobs& needed) {
+  Candidates candidates;
+  {
+    CW_ASSIGN_OR_RETURN(const fs::Fd lock, LockIndex(repository, wait));
+    CW_RETURN_IF_ERROR(RestoreRemoved(repository));
+  }
   // Blobs are dated by the file system, which may be a server with another clock. Starting an
   // upload also removes the files of uploads whose writer was killed.
   CW_ASSIGN_OR_RETURN(const UploadFile now_file, UploadFile::Start(repository));
   CW_ASSIGN_OR_RETURN(const fs::FileStat now, now_file.Stat());
-  const WallTime limit = TimeOf(now.mtime_ns) - request.min_age;
-  CW_ASSIGN_OR_RETURN(const auto unneeded, FindUnneeded(repository, needed, limit));
-  if (unneeded.empty()) {
-    return false;
-  }
+  candidates.limit = TimeOf(now.mtime_ns) - min_age;
+  // Without the lock, so that publishers do not wait for the walk: SweepBatch() checks again.
+  CW_RETURN_IF_ERROR(needed.Update());
+  CW_ASSIGN_OR_RETURN(candidates.blobs,
+                      FindUnneeded(repository, needed, candidates.limit, wait.stop));
+  return candidates;
+}
+
+// Takes up to kBatch blobs from `candidates`, removes those that no manifest needs, all under one
+// lock, and adds these to `report`.
+absl::Status SweepBatch(const fs::Dir& repository, const fs::LockWait& wait, NeededBlobs& needed,
+                        Candidates& candidates, SweepReport& report) {
+  CW_ASSIGN_OR_RETURN(const fs::Fd lock, LockIndex(repository, wait));
+  CW_RETURN_IF_ERROR(RestoreRemoved(repository));
+  CW_RETURN_IF_ERROR(needed.Update());
   CW_RETURN_IF_ERROR(repository.MakeDirs(kRemoved, kRemovedMode));
-  size_t done = 0;
-  for (const auto& [name, bytes] : unneeded) {
-    if (++done > kBatch) {
-      return true;
+  for (size_t done = 0; done < kBatch && !candidates.blobs.empty(); ++done) {
+    const auto blob = candidates.blobs.extract(candidates.blobs.begin());
+    if (needed.Contains(blob.key())) {
+      continue;
     }
-    CW_ASSIGN_OR_RETURN(const bool removed, RemoveBlob(repository, name, limit));
+    CW_ASSIGN_OR_RETURN(const bool removed, RemoveBlob(repository, blob.key(), candidates.limit));
     report.blobs += removed ? 1 : 0;
-    report.bytes += removed ? bytes : 0;
+    report.bytes += removed ? blob.mapped() : 0;
   }
-  return false;
+  return absl::OkStatus();
+}
+
+// Returns the time of a publication; nullopt if the blob of the manifest is missing.
+absl::StatusOr<std::optional<WallTime>> PublishedAt(const fs::Dir& repository,
+                                                    const Digest& digest) {
+  const auto stat = repository.Stat(BlobPath(digest));
+  if (absl::IsNotFound(stat.status())) {
+    return std::nullopt;
+  }
+  CW_RETURN_IF_ERROR(stat.status());
+  return TimeOf(stat->mtime_ns);
+}
+
+// CheckUnchangedInLayout() with the items of index.json.
+absl::Status CheckUnchanged(const fs::Dir& repository, const std::vector<IndexItem>& items,
+                            const StoredManifest& listed) {
+  StoredManifest now{.digest = listed.digest, .tags = {}, .published = std::nullopt};
+  bool is_listed = false;
+  for (const IndexItem& item : items) {
+    const bool is_it = item.manifest.digest == listed.digest;
+    is_listed = is_listed || is_it;
+    if (is_it && !item.tag.empty()) {
+      now.tags.push_back(item.tag);
+    }
+  }
+  if (!is_listed) {
+    return absl::OkStatus();
+  }
+  std::sort(now.tags.begin(), now.tags.end());
+  CW_ASSIGN_OR_RETURN(now.published, PublishedAt(repository, listed.digest));
+  return now == listed ? absl::OkStatus()
+                       : absl::FailedPreconditionError(fmt::format(
+                             "manifest {} was published again or tagged since it was listed",
+                             listed.digest.Short()));
 }
 
 }  // namespace
@@ -244,7 +329,7 @@ absl::StatusOr<std::vector<std::string>> FindLayouts(const fs::Dir& root, std::s
   return found;
 }
 
-absl::StatusOr<ManifestList> ListLayout(const fs::Dir& repository) {
+absl::StatusOr<ManifestList> ListLayout(const fs::Dir& repository, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const std::vector<IndexItem> items, ReadIndex(repository));
   std::map<Digest, StoredManifest> found;
   for (const IndexItem& item : items) {
@@ -256,29 +341,26 @@ absl::StatusOr<ManifestList> ListLayout(const fs::Dir& repository) {
   }
   ManifestList list{.complete = true};
   for (auto& [digest, manifest] : found) {
-    std::sort(manifest.tags.begin(), manifest.tags.end());
-    const auto stat = repository.Stat(BlobPath(digest));
-    if (stat.ok()) {
-      manifest.published = TimeOf(stat->mtime_ns);
-    } else if (!absl::IsNotFound(stat.status())) {
-      return stat.status();
+    if (stop.stop_requested()) {
+      return absl::CancelledError("stopped while listing manifests");
     }
+    std::sort(manifest.tags.begin(), manifest.tags.end());
+    CW_ASSIGN_OR_RETURN(manifest.published, PublishedAt(repository, digest));
     list.manifests.push_back(std::move(manifest));
   }
   return list;
 }
 
+absl::Status CheckUnchangedInLayout(const fs::Dir& repository, const StoredManifest& listed) {
+  CW_ASSIGN_OR_RETURN(const std::vector<IndexItem> items, ReadIndex(repository));
+  return CheckUnchanged(repository, items, listed);
+}
+
 absl::Status DeleteFromLayout(const fs::Dir& repository, const StoredManifest& listed,
                               const fs::LockWait& wait) {
   CW_ASSIGN_OR_RETURN(const fs::Fd lock, LockIndex(repository, wait));
-  CW_ASSIGN_OR_RETURN(const ManifestList now, ListLayout(repository));
-  for (const StoredManifest& manifest : now.manifests) {
-    if (manifest.digest == listed.digest && manifest != listed) {
-      return absl::FailedPreconditionError(fmt::format(
-          "manifest {} was published again or tagged since it was listed", listed.digest.Short()));
-    }
-  }
   CW_ASSIGN_OR_RETURN(std::vector<IndexItem> items, ReadIndex(repository));
+  CW_RETURN_IF_ERROR(CheckUnchanged(repository, items, listed));
   const auto removed = std::erase_if(
       items, [&](const IndexItem& item) { return item.manifest.digest == listed.digest; });
   if (removed > 0) {
@@ -294,18 +376,25 @@ absl::StatusOr<SweepReport> SweepLayout(const fs::Dir& repository, const SweepRe
   if (!is_layout) {
     return report;
   }
+  NeededBlobs needed(repository, request, wait.stop);
   if (request.dry_run) {
-    CW_ASSIGN_OR_RETURN(const std::set<Digest> needed, NeededBlobs(repository, request));
-    CW_ASSIGN_OR_RETURN(const auto unneeded,
-                        FindUnneeded(repository, needed, wait.clock.Now() - request.min_age));
+    CW_RETURN_IF_ERROR(needed.Update());
+    CW_ASSIGN_OR_RETURN(
+        const auto unneeded,
+        FindUnneeded(repository, needed, wait.clock.Now() - request.min_age, wait.stop));
     for (const auto& [name, bytes] : unneeded) {
       ++report.blobs;
       report.bytes += bytes;
     }
     return report;
   }
-  for (bool more = true; more;) {
-    CW_ASSIGN_OR_RETURN(more, SweepBatch(repository, request, wait, report));
+  CW_ASSIGN_OR_RETURN(Candidates candidates,
+                      FindCandidates(repository, request.min_age, wait, needed));
+  while (!candidates.blobs.empty()) {
+    if (wait.stop.stop_requested()) {
+      return absl::CancelledError("stopped between two batches of blobs");
+    }
+    CW_RETURN_IF_ERROR(SweepBatch(repository, wait, needed, candidates, report));
   }
   repository.Remove(kRemoved).IgnoreError();
   return report;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/bundle/store/registry/auth_file.h"
 
-#include <algorithm>
 #include <cstdint>
 
 #include "fmt/format.h"

@@ -2,7 +2,9 @@
 #include "lib/bundle/store/registry/registry_store.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "fmt/format.h"
@@ -144,6 +146,21 @@ absl::StatusOr<Digest> RegistryStore::ResolveTag(const std::string& repository,
   return DigestOf(text);
 }
 
+absl::StatusOr<Digest> RegistryStore::LookUpTag(const Address& address, const std::string& tag,
+                                                std::stop_token stop) {
+  const http::Request request{.method = http::Method::kHead,
+                              .url = fmt::format("{}/manifests/{}", address.url, tag),
+                              .headers = {{"Accept", std::string(kManifestType)}}};
+  CW_ASSIGN_OR_RETURN(const http::Response response, session_.Send(request, address.pull, stop));
+  CW_RETURN_IF_ERROR(RegistryStatus(response, fmt::format("HEAD {}", request.url)));
+  if (auto digest = Digest::Parse(response.headers.Find("Docker-Content-Digest").value_or(""));
+      digest.ok()) {
+    return digest;
+  }
+  CW_ASSIGN_OR_RETURN(const std::string text, GetManifest(address, tag, std::move(stop)));
+  return DigestOf(text);
+}
+
 absl::StatusOr<Digest> RegistryStore::WriteManifest(const std::string& repository,
                                                     const std::string& bytes,
                                                     const std::string& tag, std::stop_token stop) {
@@ -230,11 +247,12 @@ absl::Status RegistryStore::WriteDatedTag(const std::string& repository, const s
   if (!current.ok() && !absl::IsNotFound(current.status())) {
     return current.status();
   }
-  if (current.ok() && *current == digest) {
-    return absl::OkStatus();
-  }
+  // Rounded, so that a bundle that is published all the time does not fill the list of tags.
+  const WallTime now = clock_.Now();
+  const bool is_current = current.ok() && *current == digest;
+  const WallTime time = is_current ? std::chrono::floor<std::chrono::hours>(now) : now;
   CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
-  return PutManifest(address, DatedTag(tag, digest, clock_.Now()), bytes, std::move(stop));
+  return PutManifest(address, DatedTag(tag, digest, time), bytes, std::move(stop));
 }
 
 absl::StatusOr<std::vector<std::string>> RegistryStore::ListNames(std::string url,
@@ -283,23 +301,29 @@ absl::StatusOr<std::vector<std::string>> RegistryStore::ListRepositories(std::st
   return names;
 }
 
-absl::StatusOr<ManifestList> RegistryStore::ListManifests(const std::string& repository,
-                                                          std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
-  auto tags = ListNames(address.url + "/tags/list?n=1000", address.pull, "tags", stop);
+absl::StatusOr<std::vector<std::string>> RegistryStore::ListTags(const Address& address,
+                                                                 std::stop_token stop) {
+  auto tags = ListNames(address.url + "/tags/list?n=1000", address.pull, "tags", std::move(stop));
   if (absl::IsNotFound(tags.status())) {
-    return ManifestList{};
+    return std::vector<std::string>();
   }
   CW_RETURN_IF_ERROR(tags.status());
   std::sort(tags->begin(), tags->end());
+  return tags;
+}
+
+absl::StatusOr<ManifestList> RegistryStore::ListManifests(const std::string& repository,
+                                                          std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
+  CW_ASSIGN_OR_RETURN(const std::vector<std::string> tags, ListTags(address, stop));
   std::map<Digest, StoredManifest> found;
-  for (const std::string& tag : *tags) {
+  for (const std::string& tag : tags) {
     if (IsListingTag(tag) || !CheckTag(tag).ok()) {
       continue;
     }
-    const auto digest = ResolveTag(repository, tag, stop);
-    if (absl::IsNotFound(digest.status())) {
-      continue;  // it was deleted meanwhile, or is no manifest of an image
+    const auto digest = LookUpTag(address, tag, stop);
+    if (absl::IsNotFound(digest.status()) || absl::IsResourceExhausted(digest.status())) {
+      continue;  // it was deleted meanwhile, is no manifest of an image, or is too large for one
     }
     CW_RETURN_IF_ERROR(digest.status());
     StoredManifest& manifest = found[*digest];
@@ -319,16 +343,36 @@ absl::StatusOr<ManifestList> RegistryStore::ListManifests(const std::string& rep
 
 absl::Status RegistryStore::CheckUnchanged(const std::string& repository,
                                            const StoredManifest& listed, std::stop_token stop) {
+  CW_ASSIGN_OR_RETURN(const Address address, AddressOf(repository));
+  const auto was_listed = [&](const std::string& tag) {
+    return std::binary_search(listed.tags.begin(), listed.tags.end(), tag);
+  };
+  const absl::Status changed = absl::FailedPreconditionError(
+      fmt::format("manifest {} was published again since it was listed", listed.digest.Short()));
+  std::set<std::string> current;   // tags of keys that named the manifest
+  std::set<std::string> replaced;  // those that named another one, or did not exist
   for (const std::string& tag : listed.tags) {
-    const auto key = ParseKeyTag(tag);
-    const std::string current = key.has_value() ? KeyTagOf(key->key) : tag;
-    if (std::binary_search(listed.tags.begin(), listed.tags.end(), current)) {
-      continue;
+    if (const auto key = ParseKeyTag(tag); key.has_value()) {
+      const std::string key_tag = KeyTagOf(key->key);
+      (was_listed(key_tag) ? current : replaced).insert(key_tag);
     }
-    const auto digest = ResolveTag(repository, current, stop);
+  }
+  // If the manifest is published again under a tag that names it, only a further dated tag shows
+  // it.
+  std::vector<std::string> tags;
+  if (!current.empty()) {
+    CW_ASSIGN_OR_RETURN(tags, ListTags(address, stop));
+  }
+  for (const std::string& tag : tags) {
+    const auto key = was_listed(tag) ? std::nullopt : ParseKeyTag(tag);
+    if (key.has_value() && key->digest == listed.digest.Short()) {
+      return changed;
+    }
+  }
+  for (const std::string& tag : replaced) {
+    const auto digest = LookUpTag(address, tag, stop);
     if (digest.ok() && *digest == listed.digest) {
-      return absl::FailedPreconditionError(
-          fmt::format("manifest {} was published again since it was listed", digest->Short()));
+      return changed;
     }
     if (!digest.ok() && !absl::IsNotFound(digest.status())) {
       return digest.status();

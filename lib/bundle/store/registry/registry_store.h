@@ -27,8 +27,9 @@ struct RegistryOptions {
 // state.
 //
 // Registries list only tags, and have no record of times. A manifest that is written under the tag
-// of a key therefore also gets a tag of its own (key_tag.h), under which it is found after the tag
-// of the key has moved on.
+// of a key therefore also gets a tag of its own with the time (key_tag.h), under which it is found
+// after the tag of the key has moved on. A manifest that is written again while it has the tag of
+// the key gets at most one such tag an hour, whose time is rounded down to the hour.
 class RegistryStore : public Store {
  public:
   // `clock` must outlive this object.
@@ -58,6 +59,8 @@ class RegistryStore : public Store {
   absl::StatusOr<std::vector<std::string>> ListRepositories(std::stop_token stop) override;
   absl::StatusOr<ManifestList> ListManifests(const std::string& repository,
                                              std::stop_token stop) override;
+  absl::Status CheckUnchanged(const std::string& repository, const StoredManifest& listed,
+                              std::stop_token stop) override;
   absl::Status DeleteManifest(const std::string& repository, const StoredManifest& listed,
                               std::stop_token stop) override;
   absl::StatusOr<SweepReport> SweepBlobs(const std::string& repository, const SweepRequest& request,
@@ -84,11 +87,15 @@ class RegistryStore : public Store {
   // Returns all names of a paged list, such as the tags of a repository.
   absl::StatusOr<std::vector<std::string>> ListNames(std::string url, const std::string& scope,
                                                      std::string_view member, std::stop_token stop);
-  // FAILED_PRECONDITION if the tag of a key of `listed` points to the manifest again.
-  absl::Status CheckUnchanged(const std::string& repository, const StoredManifest& listed,
-                              std::stop_token stop);
+  // ResolveTag() without reading the manifest, if the registry states its digest. The digest is
+  // unverified.
+  absl::StatusOr<Digest> LookUpTag(const Address& address, const std::string& tag,
+                                   std::stop_token stop);
+  // Returns the tags of a repository, sorted; none if it does not exist.
+  absl::StatusOr<std::vector<std::string>> ListTags(const Address& address, std::stop_token stop);
   absl::Status RemoveManifest(const Address& address, const Digest& digest, std::stop_token stop);
-  // Writes a manifest under a second tag with the current time, unless `tag` names it already.
+  // Writes a manifest under a second tag with the current time, rounded down to the hour if `tag`
+  // names the manifest already.
   absl::Status WriteDatedTag(const std::string& repository, const std::string& bytes,
                              const std::string& tag, std::stop_token stop);
 

@@ -2,9 +2,9 @@
 // Tests every option of "cachewarm gc", from the command line to the bundles of a store.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
-#include <memory>
 
 #include "gmock/gmock.h"
 #include "lib/api/cache_warmup.h"
@@ -201,6 +201,31 @@ TEST_F(GcFlags, KeepUsedKeepsWhatNodesAndWarmupsNeed) {
   EXPECT_THAT(Left(), IsEmpty());
 }
 
+TEST_F(GcFlags, KeepUsedFindsABundleThatIsRecordedMeanwhile) {
+  const Digest captured = Publish("team/llama", 9);
+  const Digest newest = Publish("team/llama", 8);
+  api::NodeCacheStatus status;
+  status.captures = {{.id = "c1", .state = api::CaptureState::kPushed, .digest = captured}};
+  const Json node = {{"apiVersion", "cachewarm.io/v1alpha1"},
+                     {"kind", "NodeCache"},
+                     {"metadata", {{"name", "n1"}, {"uid", "n1"}}},
+                     {"spec", api::EncodeSpec(api::NodeCacheSpec())}};
+  Json done = node;
+  done["status"] = api::EncodeStatus(status);
+  server_.Put(kube::kNodeCaches, done);
+  // The operator records the capture while gc lists.
+  server_.Intercept([&](const kube::Request& request) {
+    if (request.resource == "nodecaches") {
+      PutWarmup(kKeyA, captured);
+      server_.Put(kube::kNodeCaches, node);
+    }
+    return absl::OkStatus();
+  });
+  const Outcome outcome = Gc({"--keep-used", "--kubeconfig", temp_ / "config"});
+  EXPECT_EQ(outcome.code, kOk) << outcome.err;
+  EXPECT_THAT(Left(), UnorderedElementsAre(captured, newest));
+}
+
 TEST_F(GcFlags, NothingIsDeletedWhileTheClusterIsUnknown) {
   const Digest first = Publish("team/llama", 9);
   const Digest second = Publish("team/llama", 8);
@@ -324,6 +349,41 @@ TEST_F(GcFlags, DamagedManifestStaysAndStopsTheSweepOfItsRepository) {
   bundle::LayoutStore store(temp_ / "bundles", SystemClock());
   EXPECT_TRUE(store.ReadManifest("team/llama", old, {}).ok()) << "the newest that can be read";
   EXPECT_EQ(store.ListManifests("team/qwen", {})->manifests.size(), 1U) << qwen.Short();
+}
+
+TEST_F(GcFlags, TooLargeManifestStaysAndStopsTheSweepOfItsRepository) {
+  const Digest large = Publish("team/llama", 9);
+  const Digest old = Publish("team/llama", 8);
+  const Digest newest = Publish("team/llama", 7);
+  const std::string blob = temp_ / ("bundles/team/llama/blobs/sha256/" + large.hex());
+  ASSERT_EQ(::chmod(blob.c_str(), 0644), 0);
+  ASSERT_EQ(::truncate(blob.c_str(), bundle::kManifestBytesMax + 1), 0);
+  const Outcome outcome = Gc({});
+  EXPECT_EQ(outcome.code, kFailed);
+  EXPECT_THAT(outcome.out, ContainsRegex("kept +not a bundle .*" + large.ToString()));
+  EXPECT_THAT(outcome.out, ContainsRegex("deleted +replaced .*" + old.ToString()));
+  EXPECT_THAT(outcome.out, ContainsRegex("kept +newest .*" + newest.ToString()));
+  EXPECT_THAT(outcome.err, HasSubstr("cannot be read, so that its blobs are unknown"));
+}
+
+TEST_F(GcFlags, UnreadableRepositoryIsSkippedAndReported) {
+  Publish("team/llama", 9);
+  const Digest llama = Publish("team/llama", 8);
+  Publish("team/qwen", 9);
+  temp_.Write("bundles/team/llama/index.json", "{}");
+  Publish("team/zebra", 9);
+  const Digest zebra = Publish("team/zebra", 8);
+  const Outcome outcome = Gc({});
+  EXPECT_EQ(outcome.code, kFailed);
+  EXPECT_THAT(outcome.err, ContainsRegex("cachewarm: team/llama: .*index.json"));
+  EXPECT_THAT(outcome.err, HasSubstr("deleted 1 manifests, kept 2"));
+  bundle::LayoutStore store(temp_ / "bundles", SystemClock());
+  EXPECT_TRUE(store.ReadManifest("team/llama", llama, {}).ok());
+  EXPECT_EQ(store.ListManifests("team/zebra", {})->manifests.size(), 1U) << zebra.Short();
+  const Json json = Json::parse(Gc({"--json"}).out);
+  ASSERT_EQ(json["errors"].size(), 1U);
+  EXPECT_EQ(json["errors"][0]["repository"], "team/llama");
+  EXPECT_EQ(json["manifests"].size(), 2U);
 }
 
 }  // namespace

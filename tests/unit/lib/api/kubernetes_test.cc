@@ -140,7 +140,7 @@ TEST(Node, WrongTypesAreNamedByTheirPath) {
       {"/metadata/labels", Json::array(),
        "metadata.labels: expected a map of at most 4096 strings"},
       {"/metadata/creationTimestamp", "yesterday",
-       "metadata.creationTimestamp: \"yesterday\" is not an RFC 3339 time in UTC such as "
+       "metadata.creationTimestamp: \"yesterday\" is not an RFC 3339 time such as "
        "2026-01-31T12:00:00Z"},
       {"/status/allocatable/cpu", "many",
        "status.allocatable.cpu: \"many\" is not a Kubernetes quantity such as 500m, 4, 16Gi or "

@@ -91,7 +91,7 @@ TEST(WarmupStatus, ErrorsNameThePath) {
       {"/builders/0/state", "Done",
        "status.builders[0].state: expected one of Elected, Capturing, Proving, Captured, Failed"},
       {"/builders/0/electedTime", "now",
-       "status.builders[0].electedTime: \"now\" is not an RFC 3339 time in UTC such as "
+       "status.builders[0].electedTime: \"now\" is not an RFC 3339 time such as "
        "2026-01-31T12:00:00Z"},
       {"/starts/counts/hit", -1,
        "status.starts.counts.hit: -1 is not between 0 and 9223372036854775807"},

@@ -32,5 +32,15 @@ TEST(Utf8SequenceLength, CountsBytes) {
   EXPECT_EQ(Utf8SequenceLength("\xc3\xa4", 1), 0U);
 }
 
+TEST(HasAsciiControl, FindsOnlyControlCharactersOfAscii) {
+  for (const std::string_view with : {std::string_view("a\0b", 3), std::string_view("\x1f"),
+                                      std::string_view("line\n"), std::string_view("\x7f")}) {
+    EXPECT_TRUE(HasAsciiControl(with)) << with;
+  }
+  for (const char* without : {"", " ~", "\xc2\x80", "\xff"}) {
+    EXPECT_FALSE(HasAsciiControl(without)) << without;
+  }
+}
+
 }  // namespace
 }  // namespace cachewarm

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -141,7 +142,7 @@ TEST(GcPlan, ReferrersGoWithTheirSubject) {
       ReferrerOf("nothing", "orphan", hours(90)),
       ReferrerOf("nothing", "young orphan", hours(1)),
       ReferrerOf("unlisted", "signature of unlisted", hours(90)),
-      Tagged(ReferrerOf("old", "tagged signature", hours(90)), "v1"),
+      Tagged(ReferrerOf("new", "tagged signature", hours(90)), "v1"),
       Tagged(ReferrerOf("old", "signature of cosign 2", hours(90)),
              "sha256-" + Named("old").hex() + ".sig")};
   EXPECT_THAT(
@@ -157,6 +158,40 @@ TEST(GcPlan, ReferrersGoWithTheirSubject) {
                            Pair("signature of unlisted", "referrer of kept"),
                            Pair("tagged signature", "tagged"),
                            Pair("signature of cosign 2", "referrer of deleted")));
+}
+
+TEST(GcPlan, AKeptReferrerKeepsItsSubjectAndItsOtherReferrers) {
+  const std::vector<GcManifest> manifests = {
+      BundleOf("tagged", hours(90)),
+      Tagged(ReferrerOf("tagged", "tagged signature", hours(90)), "v1"),
+      ReferrerOf("tagged", "other signature", hours(90)),
+      ReferrerOf("other signature", "note", hours(90)),
+      BundleOf("noted", hours(80)),
+      ReferrerOf("noted", "signature", hours(80)),
+      ReferrerOf("signature", "wanted note", hours(80)),
+      ReferrerOf("nothing", "orphan", hours(90)),
+      ReferrerOf("orphan", "young note", hours(1)),
+      BundleOf("replaced", hours(70)),
+      BundleOf("newest", hours(60))};
+  EXPECT_THAT(
+      Reasons(manifests, {.now = kNow, .older_than = hours(24), .wanted = {Named("wanted note")}},
+              {"tagged", "tagged signature", "other signature", "note", "noted", "signature",
+               "wanted note", "orphan", "young note", "replaced", "newest"}),
+      UnorderedElementsAre(Pair("tagged", "subject of kept"), Pair("tagged signature", "tagged"),
+                           Pair("other signature", "referrer of kept"),
+                           Pair("note", "referrer of kept"), Pair("noted", "subject of kept"),
+                           Pair("signature", "subject of kept"), Pair("wanted note", "wanted"),
+                           Pair("orphan", "subject of kept"), Pair("young note", "too young"),
+                           Pair("replaced", "replaced"), Pair("newest", "newest")));
+}
+
+TEST(GcPlan, AReferrerOfAnUnlistedManifestStaysWhileThatExists) {
+  GcRepository repository{.name = "team/llama",
+                          .manifests = {ReferrerOf("in an index", "signature", hours(90))},
+                          .complete = true};
+  EXPECT_EQ(PlanGc({repository}, {.now = kNow})[0].items[0].reason, GcReason::kReferrerOfGone);
+  repository.unlisted_subjects = {Named("in an index")};
+  EXPECT_EQ(PlanGc({repository}, {.now = kNow})[0].items[0].reason, GcReason::kReferrerOfKept);
 }
 
 TEST(GcPlan, SubjectsInACircleAreNoSubjects) {
@@ -175,7 +210,7 @@ TEST(GcPlan, OtherArtifactsStay) {
 // Freed bytes of the deleted items, by repository.
 std::map<std::string, std::vector<int64_t>> FreedBytes(std::vector<GcRepository> repositories) {
   std::map<std::string, std::vector<int64_t>> freed;
-  for (const GcRepositoryPlan& plan : PlanGc(repositories, {.now = kNow})) {
+  for (const GcRepositoryPlan& plan : PlanGc(std::move(repositories), {.now = kNow})) {
     for (const GcItem& item : plan.items) {
       if (IsDeletion(item.reason)) {
         freed[plan.name].push_back(item.freed_bytes);

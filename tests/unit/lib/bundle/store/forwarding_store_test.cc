@@ -2,7 +2,6 @@
 #include "lib/bundle/store/forwarding_store.h"
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,6 +64,8 @@ TEST_F(ForwardingStoreTest, EveryMethodIsOneCallWithItsName) {
       {"write_referrer", [&] { (void)store_.WriteReferrer(kRepository, "{}", {}); }},
       {"list_repositories", [&] { (void)store_.ListRepositories({}); }},
       {"list_manifests", [&] { (void)store_.ListManifests(kRepository, {}); }},
+      {"check_unchanged",
+       [&] { (void)store_.CheckUnchanged(kRepository, {.digest = digest}, {}); }},
       {"delete_manifest",
        [&] { (void)store_.DeleteManifest(kRepository, {.digest = digest}, {}); }},
       {"sweep_blobs", [&] { (void)store_.SweepBlobs(kRepository, {}, {}); }},

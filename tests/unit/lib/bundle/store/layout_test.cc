@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <stop_token>
 #include <thread>
 
 #include "fmt/format.h"
@@ -121,6 +122,39 @@ TEST_F(LayoutSweep, KeepsBundlesThatAreNoLongerListedButWanted) {
   EXPECT_EQ(Sweep({.keep = {published->digest}}).blobs, 0);
   EXPECT_TRUE(Verify(place_, *bundle, {}, {}).ok());
   EXPECT_EQ(Sweep().blobs, 3);
+}
+
+TEST_F(LayoutSweep, StoppedSweepRemovesNothing) {
+  ASSERT_TRUE(PublishContent("x", "k-1").ok());
+  const Descriptor old = Write("old blob");
+  MakeOld(old.digest);
+  std::stop_source stop;
+  stop.request_stop();
+  const auto swept =
+      store_.SweepBlobs(place_.repository, {.min_age = std::chrono::hours(1)}, stop.get_token());
+  EXPECT_TRUE(absl::IsCancelled(swept.status())) << swept.status();
+  EXPECT_TRUE(Exists(old.digest));
+  const auto planned = store_.SweepBlobs(place_.repository, {.dry_run = true}, stop.get_token());
+  EXPECT_TRUE(absl::IsCancelled(planned.status())) << planned.status();
+  const auto listed = store_.ListManifests(place_.repository, stop.get_token());
+  EXPECT_TRUE(absl::IsCancelled(listed.status())) << listed.status();
+}
+
+TEST_F(LayoutSweep, StoppedWalkOfTheBlobsIsCancelled) {
+  Write("blob without a manifest");
+  std::stop_source stop;
+  stop.request_stop();
+  const auto planned = store_.SweepBlobs(place_.repository, {.dry_run = true}, stop.get_token());
+  EXPECT_TRUE(absl::IsCancelled(planned.status())) << planned.status();
+}
+
+TEST_F(LayoutSweep, BlobsOfATooLargeManifestAreUnknown) {
+  const auto published = PublishContent("x", "k-1");
+  const std::string blob = path("blobs/sha256/" + published->digest.hex());
+  ASSERT_EQ(::chmod(blob.c_str(), 0644), 0);
+  ASSERT_EQ(::truncate(blob.c_str(), kManifestBytesMax + 1), 0);
+  const auto refused = store_.SweepBlobs(place_.repository, {}, {});
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
 }
 
 TEST_F(LayoutSweep, BlobsOfAnUnreadableManifestAreUnknown) {

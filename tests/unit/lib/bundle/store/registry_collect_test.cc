@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists and deletions, with the responses of different registries.
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+constexpr char kDigestHeader[] = "Docker-Content-Digest";
 const std::string kKeyTag = KeyTagOf(std::string(64, 'a'));
 
 class RegistryCollect : public RegistryTest {
@@ -70,13 +72,14 @@ TEST_F(RegistryCollect, EndlessListsAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(store_->ListManifests(kRepository, {}).status()));
 }
 
-TEST_F(RegistryCollect, ListingResolvesTagsAndOmitsReferrerLists) {
+TEST_F(RegistryCollect, ListingReadsNoManifestWhoseDigestIsStated) {
   const WallTime time{std::chrono::seconds(1'796'000'000)};
   const std::string dated = DatedTag(kKeyTag, DigestOf("one"), time);
   http_->ThenRespond(200, fmt::format(R"({{"tags":["v1","{}","{}","deleted","../x"]}})", dated,
                                       ListingTag(DigestOf("one"))));
   http_->ThenRespond(404, "");
-  http_->ThenRespond(200, "one");
+  http_->ThenRespond(200, "", {{kDigestHeader, DigestOf("one").ToString()}});
+  http_->ThenRespond(200, "");
   http_->ThenRespond(200, "one");
   const auto listed = store_->ListManifests(kRepository, {});
   ASSERT_TRUE(listed.ok()) << listed.status();
@@ -84,6 +87,10 @@ TEST_F(RegistryCollect, ListingResolvesTagsAndOmitsReferrerLists) {
   EXPECT_THAT(listed->manifests,
               ElementsAre(StoredManifest{
                   .digest = DigestOf("one"), .tags = {dated, "v1"}, .published = time}));
+  const std::string manifests = "/v2/base/team/llama/manifests/";
+  EXPECT_THAT(Asked(), ElementsAre("GET /v2/base/team/llama/tags/list?n=1000",
+                                   "HEAD " + manifests + "deleted", "HEAD " + manifests + dated,
+                                   "HEAD " + manifests + "v1", "GET " + manifests + "v1"));
 }
 
 TEST_F(RegistryCollect, ABundleOfAKeyGetsATagOfItsOwn) {
@@ -99,15 +106,62 @@ TEST_F(RegistryCollect, ABundleOfAKeyGetsATagOfItsOwn) {
                                    "PUT " + manifests + kKeyTag));
 }
 
-TEST_F(RegistryCollect, ACurrentBundleAndOtherTagsGetNoSecondTag) {
+TEST_F(RegistryCollect, ACurrentBundleGetsATagOfTheHour) {
   const std::string bytes = PackTree({{"a", {.content = "x"}}}).packed.manifest_text;
+  clock_.SetNow(WallTime{std::chrono::minutes(100)});
   http_->ThenRespond(200, bytes);
   http_->Otherwise([](const http::Request&) { return http::Response{.status = 201}; });
   ASSERT_TRUE(store_->WriteManifest(kRepository, bytes, kKeyTag, {}).ok());
-  ASSERT_TRUE(store_->WriteManifest(kRepository, bytes, "v1", {}).ok());
   const std::string manifests = "/v2/base/team/llama/manifests/";
-  EXPECT_THAT(Asked(), ElementsAre("GET " + manifests + kKeyTag, "PUT " + manifests + kKeyTag,
-                                   "PUT " + manifests + "v1"));
+  EXPECT_THAT(Asked(), ElementsAre("GET " + manifests + kKeyTag,
+                                   "PUT " + manifests + kKeyTag + "-19700101T010000Z-" +
+                                       DigestOf(bytes).Short(),
+                                   "PUT " + manifests + kKeyTag));
+}
+
+TEST_F(RegistryCollect, OtherTagsGetNoSecondTag) {
+  const std::string bytes = PackTree({{"a", {.content = "x"}}}).packed.manifest_text;
+  http_->Otherwise([](const http::Request&) { return http::Response{.status = 201}; });
+  ASSERT_TRUE(store_->WriteManifest(kRepository, bytes, "v1", {}).ok());
+  EXPECT_THAT(Asked(), ElementsAre("PUT /v2/base/team/llama/manifests/v1"));
+}
+
+TEST_F(RegistryCollect, ListingOmitsManifestsThatAreTooLarge) {
+  http_->ThenRespond(200, R"({"tags":["large","small"]})");
+  http_->ThenRespond(200, "");
+  http_->ThenFail(absl::ResourceExhaustedError("the response is larger than 4194304 bytes"));
+  http_->ThenRespond(200, "", {{kDigestHeader, DigestOf("one").ToString()}});
+  const auto listed = store_->ListManifests(kRepository, {});
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  EXPECT_THAT(listed->manifests,
+              ElementsAre(StoredManifest{.digest = DigestOf("one"), .tags = {"small"}}));
+}
+
+TEST_F(RegistryCollect, ManifestWithANewTagOfItsKeyIsNotDeleted) {
+  const Digest digest = DigestOf("gone");
+  const std::string first = DatedTag(kKeyTag, digest, WallTime{std::chrono::hours(1)});
+  const std::string second = DatedTag(kKeyTag, digest, WallTime{std::chrono::hours(2)});
+  const std::string other = DatedTag(kKeyTag, DigestOf("x"), WallTime{std::chrono::hours(2)});
+  const StoredManifest listed{.digest = digest, .tags = {kKeyTag, first}};
+  http_->ThenRespond(200, fmt::format(R"({{"tags":["{}","{}","{}"]}})", kKeyTag, first, second));
+  const absl::Status refused = store_->DeleteManifest(kRepository, listed, {});
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(Asked(), ElementsAre("GET /v2/base/team/llama/tags/list?n=1000"));
+  http_->ThenRespond(200,
+                     fmt::format(R"({{"tags":["v1","{}","{}","{}"]}})", kKeyTag, first, other));
+  EXPECT_TRUE(store_->CheckUnchanged(kRepository, listed, {}).ok());
+}
+
+TEST_F(RegistryCollect, ReplacedManifestThatIsCurrentAgainIsNotDeleted) {
+  const Digest digest = DigestOf("gone");
+  const StoredManifest listed{.digest = digest,
+                              .tags = {DatedTag(kKeyTag, digest, WallTime{std::chrono::hours(1)})}};
+  http_->ThenRespond(200, "", {{kDigestHeader, digest.ToString()}});
+  const absl::Status refused = store_->DeleteManifest(kRepository, listed, {});
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(Asked(), ElementsAre("HEAD /v2/base/team/llama/manifests/" + kKeyTag));
+  http_->ThenRespond(200, "", {{kDigestHeader, DigestOf("x").ToString()}});
+  EXPECT_TRUE(store_->CheckUnchanged(kRepository, listed, {}).ok());
 }
 
 TEST_F(RegistryCollect, DeletionIsByDigestAndRemovesTheListOfReferrers) {

@@ -22,7 +22,9 @@ inline constexpr char kBlobUrl[] = "http://registry.test:5000/v2/base/team/llama
 // A clock that advances instead of sleeping, and records the duration of each sleep.
 class ImpatientClock : public Clock {
  public:
-  WallTime Now() const override { return {}; }
+  // Now() returns this time until it is set again.
+  void SetNow(WallTime time) { wall_ = time; }
+  WallTime Now() const override { return wall_; }
   MonoTime Monotonic() const override {
     const std::lock_guard lock(mutex_);
     return now_;
@@ -41,6 +43,7 @@ class ImpatientClock : public Clock {
   }
 
  private:
+  WallTime wall_;
   mutable std::mutex mutex_;
   mutable MonoTime now_{std::chrono::seconds(1000)};
   mutable std::vector<Duration> slept_;
