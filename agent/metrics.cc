@@ -88,6 +88,16 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
       root_limit_bytes(registry.NewGauge(
           {.name = "cachewarm_root_limit_bytes",
            .help = "Byte limit of the agent's root directory (--byte-limit); 0: no limit."})),
+      evictable_bytes(registry.NewGauge(
+          {.name = "cachewarm_agent_evictable_bytes",
+           .help = "Bytes of trees that are removed once no running pod can have them mounted."})),
+      evictions(registry.NewCounter(
+          {.name = "cachewarm_agent_evictions_total",
+           .help = "Removed trees, by reason (unusable, cold, superseded, warmup_gone, "
+                   "disk_pressure).",
+           .labels = {"reason"}})),
+      evicted_bytes(registry.NewCounter({.name = "cachewarm_agent_evicted_bytes_total",
+                                         .help = "Bytes of removed trees."})),
       watched_directories(registry.NewGauge({.name = "cachewarm_watched_directories",
                                              .help = "Directories watched for file events."})),
       redis_requests(registry.NewCounter(

@@ -2,7 +2,9 @@
 #include "agent/tree/scan.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "agent/tree/journal.h"
@@ -54,6 +56,63 @@ absl::StatusOr<Link> ReadLinkState(const fs::Dir& root, const Mount& mount, fs::
               .renew = is_known ? past.back().renew : 0};
 }
 
+// Sets the owner of each tree of a history, and when the link of its mount was switched to another
+// tree. A clock that was set back must not make that time earlier than the activation itself, so it
+// is the latest recorded time until the switch.
+void ReadHistory(const MountHistory& history, const std::string& linked, Inventory& inventory) {
+  WallTime latest{};
+  const auto& activations = history.activations;
+  for (size_t i = 0; i < activations.size(); ++i) {
+    const std::string& id = activations[i].generation;
+    latest = std::max(latest, activations[i].at);
+    WallTime unlinked{};
+    if (i + 1 < activations.size() && id != linked) {
+      unlinked = std::max(latest, activations[i + 1].at);
+    }
+    const auto set = [&](Generation& tree) {
+      tree.warmup_uid = history.warmup_uid;
+      tree.run_as = history.run_as;
+      tree.unlinked_time = unlinked;
+    };
+    if (const auto found = inventory.generations.find(id); found != inventory.generations.end()) {
+      set(found->second);
+    }
+    for (auto& [name, tree] : inventory.retired) {
+      if (RetiredGeneration(name) == id) {
+        set(tree);
+      }
+    }
+  }
+}
+
+// Sets the unlink time of trees that a full history no longer lists: they were unlinked before its
+// oldest entry.
+void ReadDropped(const MountHistory& history, Inventory& inventory) {
+  if (history.activations.size() < kActivationsMax) {
+    return;
+  }
+  for (auto& [id, tree] : inventory.generations) {
+    const bool is_listed =
+        std::any_of(history.activations.begin(), history.activations.end(),
+                    [&id = id](const Activation& each) { return each.generation == id; });
+    if (!is_listed && tree.warmup_uid == history.warmup_uid && tree.run_as == history.run_as) {
+      tree.unlinked_time = history.activations.front().at;
+    }
+  }
+}
+
+void ReadOwners(const fs::Dir& root, Inventory& inventory) {
+  std::map<std::pair<std::string, std::string>, std::string> linked;
+  for (const auto& [mount, link] : inventory.links) {
+    linked[{mount.uid, mount.run_as}] = link.generation;
+  }
+  for (const MountHistory& history : ReadHistories(root)) {
+    const auto link = linked.find({history.warmup_uid, history.run_as});
+    ReadHistory(history, link == linked.end() ? std::string() : link->second, inventory);
+    ReadDropped(history, inventory);
+  }
+}
+
 absl::Status ScanMounts(const fs::Dir& root, Inventory& inventory) {
   absl::Status broken;
   CW_RETURN_IF_ERROR(fs::Walk(root, "", kScanLimits, [&](const fs::WalkEntry& entry) {
@@ -94,6 +153,8 @@ absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root) {
   CW_RETURN_IF_ERROR(ScanNames(root, kGenerations, [&](const fs::WalkEntry& entry) {
     if (entry.stat.type == fs::FileType::kDirectory && IsGenerationId(entry.path)) {
       inventory.generations[entry.path];
+    } else if (!RetiredGeneration(entry.path).empty()) {
+      inventory.retired[entry.path];
     }
   }));
   CW_RETURN_IF_ERROR(ScanNames(
@@ -103,9 +164,16 @@ absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root) {
     if (absl::StatusOr<GenerationRecord> record = ReadGenerationRecord(root, id); record.ok()) {
       generation = {.digests = std::move(record->digests),
                     .bytes = record->bytes,
-                    .fetch_seconds = record->fetch_seconds};
+                    .fetch_seconds = record->fetch_seconds,
+                    .usage = record->usage,
+                    .warmup_uid = record->mount.uid,
+                    .run_as = record->mount.run_as};
+      if (generation.usage.bytes == 0) {
+        generation.usage = {.bytes = record->bytes, .inodes = record->files};
+      }
     }
   }
+  ReadOwners(root, inventory);
   return inventory;
 }
 

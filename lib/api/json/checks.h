@@ -19,6 +19,7 @@ bool IsDnsSubdomain(std::string_view text);  // RFC 1123 subdomain
 bool IsUid(std::string_view text);           // letters, digits, '-'; at most 64
 bool IsRunAs(std::string_view text);         // "image" or 'u' and digits
 bool IsKey(std::string_view text);           // 64 lower-case hex digits
+bool IsTreeName(std::string_view text);      // lower-case letters, digits, '-'; at most 128
 bool IsEnvName(std::string_view text);       // C identifier, at most 128
 // Relative, at most 128 bytes, segments of [A-Za-z0-9._-] that are neither "." nor "..".
 bool IsRelativePath(std::string_view text);
@@ -33,6 +34,7 @@ inline constexpr Expected kDnsSubdomain{IsDnsSubdomain, "expected a Kubernetes o
 inline constexpr Expected kUid{IsUid, "expected a uid"};
 inline constexpr Expected kRunAs{IsRunAs, "expected \"image\" or \"u<uid>\""};
 inline constexpr Expected kKey{IsKey, "expected 64 lower-case hex digits"};
+inline constexpr Expected kTreeName{IsTreeName, "expected the name of a tree below .gen"};
 inline constexpr Expected kEnvName{IsEnvName, "expected the name of an environment variable"};
 inline constexpr Expected kRelativePath{
     IsRelativePath, "expected a relative path of [A-Za-z0-9._-] segments other than . and .."};

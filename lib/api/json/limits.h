@@ -42,6 +42,7 @@ inline constexpr size_t kNodeBundlesMax = 16;
 inline constexpr size_t kRenewedForMax = 16;
 inline constexpr size_t kCapturesMax = 16;
 inline constexpr size_t kStartsMax = 64;
+inline constexpr size_t kEvictionsMax = 128;
 inline constexpr size_t kLeftBehindDirectoriesMax = 8;
 inline constexpr size_t kLeftBehindNameBytes = 128;
 

@@ -86,13 +86,14 @@ void ReadWantedWarmup(Reader& reader, WantedWarmup& out) {
               [&](Reader& item) { ReadWantedBundle(item, out.bundles.emplace_back()); });
   reader.Read("renew", out.renew, 0, kCountMax)
       .Read("renewedFor", out.renewed_for, kRenewedForMax)
-      .Read("fetchPriority", out.fetch_priority, kFetchPriorityNone, kFetchPriorityMax);
+      .Read("fetchPriority", out.fetch_priority, kFetchPriorityNone, kFetchPriorityMax)
+      .Read("retain", out.retain, 0, kRetainMax);
   ReadTime(reader, "fetchGrantedTime", out.fetch_granted_time);
 }
 
 Json EncodeWantedWarmup(const WantedWarmup& warmup) {
-  return Writer()
-      .Always("uid", warmup.uid)
+  Writer out;
+  out.Always("uid", warmup.uid)
       .Always("namespace", warmup.ns)
       .Always("name", warmup.name)
       .Put("runAs", warmup.run_as, kRunAsMax)
@@ -101,8 +102,11 @@ Json EncodeWantedWarmup(const WantedWarmup& warmup) {
       .Put("renew", int64_t{warmup.renew})
       .Put("renewedFor", warmup.renewed_for, kRenewedForMax)
       .Put("fetchPriority", int64_t{warmup.fetch_priority})
-      .Put("fetchGrantedTime", warmup.fetch_granted_time)
-      .Take();
+      .Put("fetchGrantedTime", warmup.fetch_granted_time);
+  if (warmup.retain != kRetainDefault) {
+    out.Always("retain", warmup.retain);
+  }
+  return out.Take();
 }
 
 void ReadFactors(Reader& reader, KeyFactors& out) {
@@ -183,6 +187,24 @@ void ReadSpec(Reader& reader, NodeCacheSpec& out) {
               [&](Reader& item) { ReadCapture(item, out.captures.emplace_back()); });
   reader.List("starts", kStartsMax,
               [&](Reader& item) { ReadWindow(item, out.starts.emplace_back()); });
+  reader.List("evict", kEvictionsMax,
+              [&](Reader& item) { ReadEvictable(item, out.evict.emplace_back()); });
+}
+
+void ReadEvictable(Reader& reader, EvictableTree& out) {
+  ReadChecked(reader, "generation", out.generation, kTreeName);
+  if (reader.Has("warmupUID")) {
+    ReadChecked(reader, "warmupUID", out.warmup_uid, kUid);
+  }
+  ReadTime(reader, "unlinkedTime", out.unlinked_time);
+}
+
+Json EncodeEvictable(const EvictableTree& tree) {
+  return Writer()
+      .Always("generation", tree.generation)
+      .Put("warmupUID", tree.warmup_uid, kUidBytes)
+      .Put("unlinkedTime", tree.unlinked_time)
+      .Take();
 }
 
 }  // namespace json
@@ -194,6 +216,7 @@ codec::Json EncodeSpec(const NodeCacheSpec& spec) {
       .PutPart("warmups", ListOf(spec.warmups, json::kNodeWarmupsMax, json::EncodeWantedWarmup))
       .PutPart("captures", ListOf(spec.captures, json::kCapturesMax, json::EncodeCapture))
       .PutPart("starts", ListOf(spec.starts, json::kStartsMax, json::EncodeWindow))
+      .PutPart("evict", ListOf(spec.evict, json::kEvictionsMax, json::EncodeEvictable))
       .Take();
 }
 

@@ -20,6 +20,8 @@ void ReadRoot(Reader& reader, RootStatus& out) {
       .Read("usedBytes", out.used_bytes, 0)
       .Read("limitBytes", out.limit_bytes, 0)
       .Read("freeBytes", out.free_bytes, 0)
+      .Read("evictableBytes", out.evictable_bytes, 0)
+      .Read("evictedBytes", out.evicted_bytes, 0)
       .Read("message", out.message, size_t{4} * kMessageBytes);
 }
 
@@ -31,6 +33,8 @@ Json EncodeRoot(const RootStatus& root) {
       .Put("usedBytes", root.used_bytes)
       .Put("limitBytes", root.limit_bytes)
       .Put("freeBytes", root.free_bytes)
+      .Put("evictableBytes", root.evictable_bytes)
+      .Put("evictedBytes", root.evicted_bytes)
       .Put("message", root.message, kMessageBytes)
       .Take();
 }
@@ -208,6 +212,8 @@ void ReadStatus(Reader& reader, NodeCacheStatus& out) {
               [&](Reader& item) { ReadCapture(item, out.captures.emplace_back()); });
   reader.List("starts", kStartsMax,
               [&](Reader& item) { ReadEvidence(item, out.starts.emplace_back()); });
+  reader.List("evictable", kEvictionsMax,
+              [&](Reader& item) { ReadEvictable(item, out.evictable.emplace_back()); });
 }
 
 }  // namespace json
@@ -222,6 +228,7 @@ codec::Json EncodeStatus(const NodeCacheStatus& status) {
       .PutPart("warmups", ListOf(status.warmups, json::kNodeWarmupsMax, json::EncodeWarmup))
       .PutPart("captures", ListOf(status.captures, json::kCapturesMax, json::EncodeCaptureStatus))
       .PutPart("starts", ListOf(status.starts, json::kStartsMax, json::EncodeEvidence))
+      .PutPart("evictable", ListOf(status.evictable, json::kEvictionsMax, json::EncodeEvictable))
       .Take();
 }
 

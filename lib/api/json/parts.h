@@ -24,6 +24,9 @@ void ReadResources(codec::Reader& reader, std::string_view name, Resources& out)
 void ReadStarts(codec::Reader& reader, Starts& out);
 codec::Json EncodeStarts(const Starts& starts);
 
+void ReadEvictable(codec::Reader& reader, EvictableTree& out);
+codec::Json EncodeEvictable(const EvictableTree& tree);
+
 void ReadCaches(codec::Reader& reader, std::vector<CacheChoice>& out);
 codec::Json EncodeCaches(const std::vector<CacheChoice>& caches);
 

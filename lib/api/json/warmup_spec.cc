@@ -239,6 +239,7 @@ void ReadSpec(Reader& reader, WarmupSpec& out) {
       .Object("compile", [&](Reader& compile) { ReadCompile(compile, out.compile); })
       .Object("gate", [&](Reader& gate) { ReadGate(gate, out.gate); })
       .Read("hangSeconds", out.hang_seconds, kHangSecondsMin, kSecondsMax)
+      .Read("retain", out.retain, 0, kRetainMax)
       .Read("paused", out.paused);
   CheckWhosePods(reader, out);
 }
@@ -283,6 +284,7 @@ codec::Json EncodeSpec(const WarmupSpec& spec) {
                           .Always("maxHoldSeconds", spec.gate.max_hold_seconds)
                           .Take())
       .Always("hangSeconds", spec.hang_seconds)
+      .Always("retain", spec.retain)
       .Always("paused", spec.paused);
   return out.Take();
 }

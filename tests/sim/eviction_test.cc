@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node through 1,000 rollouts of 10 warmups: the real agent loop on a real directory, the
+// operator's real confirmation, virtual time. A rollout publishes a bundle, activates it, and
+// replaces the pod of its warmup.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "lib/api/json/limits.h"
+#include "operator/plan/eviction/confirm.h"
+#include "tests/unit/agent/loop_fixture.h"
+
+namespace cachewarm::agent {
+namespace {
+
+namespace stdfs = std::filesystem;
+using std::chrono::seconds;
+
+constexpr int kRollouts = 1000;
+constexpr int kWarmups = 10;
+constexpr int64_t kBundleBytes = 20'000;
+// Room for the active and one more tree of each warmup, and a little.
+constexpr int64_t kLimitBytes = kWarmups * 2 * 45'000;
+
+class RolloutSim : public LoopTest {
+ protected:
+  RolloutSim() {
+    Restart({.limit_bytes = kLimitBytes, .version = "test"});
+    for (int i = 0; i < kWarmups; ++i) {
+      node_cache_.spec.warmups.push_back({.uid = fmt::format("uid-{}", i),
+                                          .ns = kMount.ns,
+                                          .name = kMount.name,
+                                          .run_as = {kMount.run_as}});
+    }
+    pods_.resize(kWarmups);
+  }
+
+  // One turn of operator and agent.
+  void Turn() {
+    std::vector<plan::MountingPod> pods;
+    for (int i = 0; i < kWarmups; ++i) {
+      for (const WallTime started : pods_[static_cast<size_t>(i)]) {
+        pods.push_back({.warmup_uid = fmt::format("uid-{}", i),
+                        .node = "node-a",
+                        .started_time = started});
+      }
+    }
+    node_cache_.spec.evict = plan::ConfirmEvictions({.node = "node-a",
+                                                     .offered = status_.evictable,
+                                                     .pods = pods,
+                                                     .warmups = warmups_});
+    ExpectOnlyUnmounted();
+    loop_->SetDesired(std::make_shared<const api::NodeCache>(node_cache_));
+    loop_->RunIteration();
+    EXPECT_LE(status_.node.root.used_bytes, kLimitBytes);
+    EXPECT_TRUE(status_.node.root.writable) << status_.node.root.message;
+    EXPECT_LE(status_.evictable.size(), api::json::kEvictionsMax);
+  }
+
+  // Every pod has mounted the tree that was active when it started.
+  void ExpectOnlyUnmounted() {
+    for (const api::EvictableTree& tree : node_cache_.spec.evict) {
+      EXPECT_FALSE(mounted_.contains(tree.generation)) << "rollout " << rollout_;
+    }
+  }
+
+  std::string ActiveTree(int warmup) {
+    return status_.warmups.at(static_cast<size_t>(warmup)).generation;
+  }
+
+  void RollOut(int rollout) {
+    rollout_ = rollout;
+    const int warmup = rollout % kWarmups;
+    api::WantedWarmup& wanted = node_cache_.spec.warmups[static_cast<size_t>(warmup)];
+    const Digest digest =
+        Publish({{kIndexFile, fmt::format("{} {}", rollout, std::string(kBundleBytes, 'x'))}});
+    wanted.bundles = {{.key = "k", .digest = digest, .bytes = 10}};
+    if (rollout % 7 == 0) {
+      ++wanted.renew;  // a crash: an empty tree until the bundle is there
+    }
+    clock_.Advance(seconds(60));
+    const bool is_active = IterateTurns([&] {
+      const auto& bundles = status_.warmups.at(static_cast<size_t>(warmup)).bundles;
+      return bundles.at(0).state == api::BundleState::kActive && bundles.at(0).digest == digest;
+    });
+    ASSERT_TRUE(is_active)
+        << rollout << ": " << status_.warmups.at(static_cast<size_t>(warmup)).bundles.at(0).message;
+    // The new pod starts beside the old one, which then ends.
+    clock_.Advance(seconds(60));
+    auto& started = pods_[static_cast<size_t>(warmup)];
+    started.push_back(clock_.Now());
+    trees_[warmup].push_back(ActiveTree(warmup));
+    UpdateMounted();
+    Turn();
+    if (started.size() > 1 && rollout % 3 != 0) {  // sometimes the old pod stays for a rollout
+      started.erase(started.begin(), started.end() - 1);
+      trees_[warmup].erase(trees_[warmup].begin(), trees_[warmup].end() - 1);
+      UpdateMounted();
+    }
+    Turn();
+  }
+
+  void UpdateMounted() {
+    mounted_.clear();
+    for (const auto& [warmup, trees] : trees_) {
+      mounted_.insert(trees.begin(), trees.end());
+    }
+  }
+
+  bool IterateTurns(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (std::chrono::steady_clock::now() < deadline) {
+      Turn();
+      if (!status_.warmups.empty() && condition()) {
+        return true;
+      }
+      std::this_thread::yield();
+    }
+    return false;
+  }
+
+  int64_t Count(const std::string& folder) {
+    return std::distance(stdfs::directory_iterator(root_ / folder), stdfs::directory_iterator());
+  }
+
+  int rollout_ = 0;
+  api::NodeCache node_cache_{.name = "node-a", .uid = "nc-1"};
+  std::set<std::string> warmups_ = {"uid-0", "uid-1", "uid-2", "uid-3", "uid-4",
+                                    "uid-5", "uid-6", "uid-7", "uid-8", "uid-9"};
+  std::vector<std::vector<WallTime>> pods_;  // start times of the running pods of each warmup
+  std::map<int, std::vector<std::string>> trees_;
+  std::set<std::string> mounted_;
+};
+
+TEST_F(RolloutSim, AThousandRolloutsOfTenWarmupsStayBelowTheLimit) {
+  for (int rollout = 0; rollout < kRollouts && !HasFailure(); ++rollout) {
+    RollOut(rollout);
+  }
+  ASSERT_TRUE(IterateTurns([&] { return Count(".trash") == 0; }));
+  EXPECT_LE(Count(".gen"), kWarmups * 4);
+  EXPECT_LE(Count(".state/generations"), Count(".gen") * 3);
+  EXPECT_EQ(Count(".state/links"), kWarmups);
+  for (const std::string& tree : mounted_) {
+    EXPECT_TRUE(root_.Exists(GenerationPath(tree))) << tree;
+  }
+  // All warmups are deleted, then their pods.
+  warmups_.clear();
+  node_cache_.spec.warmups.clear();
+  Turn();
+  Turn();
+  EXPECT_EQ(Count(kMount.ns), 1) << "pods still use the trees";
+  pods_.assign(kWarmups, {});
+  mounted_.clear();
+  trees_.clear();
+  const bool is_gone = [&] {
+    for (int i = 0; i < 10'000; ++i) {
+      Turn();
+      if (Count(".gen") == 0 && Count(".trash") == 0) {
+        return true;
+      }
+      std::this_thread::yield();
+    }
+    return false;
+  }();
+  EXPECT_TRUE(is_gone) << Count(".gen");
+  EXPECT_FALSE(root_.Exists(kMount.ns));
+  EXPECT_EQ(Count(".state/links"), 0);
+  EXPECT_EQ(Count(".state/generations"), 0);
+}
+
+}  // namespace
+}  // namespace cachewarm::agent
