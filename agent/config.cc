@@ -205,16 +205,19 @@ std::vector<Setting> SettingsOf(Config& config) {
       {"--store", "CACHEWARM_STORE", "store", "none", StoreUrl(config.store.url),
        "store of the bundles: oci://HOST[:PORT]/BASE or layout:///DIRECTORY"},
       {"--byte-limit", "CACHEWARM_BYTE_LIMIT", "byteLimit", "10%", ByteLimit(config),
-       "maximum bytes of all caches on the node, or a percentage of the file system of --root; trees "
+       "maximum bytes of all caches on the node, or a percentage of the file system of --root; "
+       "trees "
        "that no pod uses are removed first, and bundles that do not fit are not fetched; 0 is no "
        "limit"},
       {"--reserve-bytes-percent", "CACHEWARM_RESERVE_BYTES_PERCENT", "reserve.bytesPercent", "12",
        settings::Number(config.disk.reserve_bytes, 0, 100),
-       "percentage of the file system of --root that caches leave free, and at least 1 GiB; keep it "
+       "percentage of the file system of --root that caches leave free, and at least 1 GiB; keep "
+       "it "
        "above kubelet's eviction threshold nodefs.available (10%); 0 leaves 64 MiB free"},
       {"--reserve-inodes-percent", "CACHEWARM_RESERVE_INODES_PERCENT", "reserve.inodesPercent", "6",
        settings::Number(config.disk.reserve_inodes, 0, 100),
-       "percentage of the inodes that caches leave free; keep it above kubelet's eviction threshold "
+       "percentage of the inodes that caches leave free; keep it above kubelet's eviction "
+       "threshold "
        "nodefs.inodesFree (5%); 0 reserves none"},
       {"--node-facts", "CACHEWARM_NODE_FACTS", "nodeFacts", "probed", NodeFacts(config),
        "file that declares GPU type and CPU class, used instead of probing driver and processor; "

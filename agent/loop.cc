@@ -149,7 +149,7 @@ absl::Status Loop::Reconcile(const api::NodeCacheSpec& desired, bool is_known) {
     }
   }
   if (is_known) {
-    EvictTrees(desired);
+    CW_RETURN_IF_ERROR(EvictTrees(desired));
   }
   scrub_.Update(inventory_);
   watched_.Update(inventory_);
@@ -233,15 +233,17 @@ bool Loop::Execute(const Step& step) {
       step);
 }
 
-void Loop::EvictTrees(const api::NodeCacheSpec& desired) {
+absl::Status Loop::EvictTrees(const api::NodeCacheSpec& desired) {
   const Evictions::Changes changes =
       evictions_.Update(desired, inventory_, fetches_.sources(), plan_.shortage);
   for (const Mount& mount : changes.unlink) {
     Execute(Renew{mount, inventory_.links.at(mount).renew});
   }
-  if (changes.evicted > 0 || !changes.unlink.empty()) {
-    Wake();
+  if (changes.evicted == 0 && changes.unlink.empty()) {
+    return absl::OkStatus();
   }
+  Wake();
+  return Scan();
 }
 
 // Plans fetches again that failed for lack of space.

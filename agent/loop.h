@@ -39,8 +39,8 @@ struct LoopOptions {
   // Maximum time between two iterations while a capture, a fetch or an observed pod start is in
   // progress.
   Duration active{1'000};
-  // Time between two measurements of the free space, and of the usage of each tree. While the root is unusable, it is
-  // measured every `idle` instead.
+  // Time between two measurements of the free space, and of the usage of each tree. While the root
+  // is unusable, it is measured every `idle` instead.
   Duration measure{300'000};
   Duration scrub{3'600'000};  // time between two scrubs of an active tree; zero: never
   // Called in each iteration with the trees (paths below the root) that need a Redis endpoint:
@@ -93,7 +93,7 @@ class Loop {
   absl::Status Scan();
   void RecordRootFailure(const absl::Status& why);
   bool Execute(const Step& step);
-  void EvictTrees(const api::NodeCacheSpec& desired);
+  absl::Status EvictTrees(const api::NodeCacheSpec& desired);
   void RetryWithoutShortage();
   bool CompleteStep(const Mount& mount, const absl::Status& done, std::string_view what);
   std::vector<CaptureOrder> Orders(const api::NodeCacheSpec& desired) const;

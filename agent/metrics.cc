@@ -96,8 +96,8 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
            .help = "Removed trees, by reason (unusable, cold, superseded, warmup_gone, "
                    "disk_pressure).",
            .labels = {"reason"}})),
-      evicted_bytes(registry.NewCounter({.name = "cachewarm_agent_evicted_bytes_total",
-                                         .help = "Bytes of removed trees."})),
+      evicted_bytes(registry.NewCounter(
+          {.name = "cachewarm_agent_evicted_bytes_total", .help = "Bytes of removed trees."})),
       watched_directories(registry.NewGauge({.name = "cachewarm_watched_directories",
                                              .help = "Directories watched for file events."})),
       redis_requests(registry.NewCounter(

@@ -47,12 +47,12 @@ DiskAmount Lacking(const DiskLimits& disk, const DiskAmount& need) {
 
 std::optional<SpaceRefusal> CheckSpace(const DiskLimits& disk, const DiskAmount& need) {
   if (disk.limit_bytes > 0 && disk.used_bytes + need.bytes > disk.limit_bytes) {
-    return SpaceRefusal{
-        .reason = api::reason::kOverLimit,
-        .message = fmt::format("{} bytes needed, {} in use, byteLimit is {}: raise byteLimit in the "
-                               "agent's configuration, lower spec.retain or delete CacheWarmups; "
-                               "trees are removed once no running pod can have them mounted",
-                               need.bytes, disk.used_bytes, disk.limit_bytes)};
+    return SpaceRefusal{.reason = api::reason::kOverLimit,
+                        .message = fmt::format(
+                            "{} bytes needed, {} in use, byteLimit is {}: raise byteLimit in the "
+                            "agent's configuration, lower spec.retain or delete CacheWarmups; "
+                            "trees are removed once no running pod can have them mounted",
+                            need.bytes, disk.used_bytes, disk.limit_bytes)};
   }
   if (need.bytes > disk.free_bytes - disk.reserve.bytes) {
     return SpaceRefusal{

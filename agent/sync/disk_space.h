@@ -37,8 +37,8 @@ struct DiskShares {
   int reserve_inodes = 0;  // must stay free
 };
 
-// Returns the amount that must stay free on a file system of this size. Zero inodes: the file system
-// has no fixed number.
+// Returns the amount that must stay free on a file system of this size. Zero inodes: the file
+// system has no fixed number.
 DiskAmount ReserveOf(const DiskShares& shares, const DiskAmount& size);
 
 // Returns what must be removed so that `need` fits. For a need of zero: so that the limits hold.

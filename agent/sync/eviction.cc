@@ -68,8 +68,8 @@ class Evictor {
  private:
   // Keeps the tree that the next plan activates at `mount`.
   void Keep(const api::WantedWarmup& wanted, const Mount& mount) {
-    if (const auto id = SelectTree(input_.inventory, mount, DigestsOf(wanted.bundles),
-                                   wanted.renew)) {
+    if (const auto id =
+            SelectTree(input_.inventory, mount, DigestsOf(wanted.bundles), wanted.renew)) {
       wanted_.insert(*id);
     }
   }
@@ -145,8 +145,8 @@ class Evictor {
     return unlinked_.bytes >= input_.shortage.bytes && unlinked_.inodes >= input_.shortage.inodes;
   }
 
-  // Offers retained trees, oldest first, and switches links of mounts that the node no longer lists.
-  // Trees whose links go with them do not count as relief: their warmups may still exist.
+  // Offers retained trees, oldest first, and switches links of mounts that the node no longer
+  // lists. Trees whose links go with them do not count as relief: their warmups may still exist.
   void RelievePressure() {
     Sort(retained_);
     for (EvictionOffer& offer : retained_) {

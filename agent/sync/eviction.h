@@ -12,16 +12,16 @@
 #include "agent/sync/inventory.h"
 #include "lib/api/node_cache.h"
 
-// Decides which trees the agent offers to remove, and in which order. Pure. The operator confirms an
-// offer when no running pod can have the tree mounted (operator/plan/eviction).
+// Decides which trees the agent offers to remove, and in which order. Pure. The operator confirms
+// an offer when no running pod can have the tree mounted (operator/plan/eviction).
 namespace cachewarm::agent {
 
 // Why a tree is offered, in the order in which trees are removed.
 enum class EvictionCause {
-  kUnusable,      // retired or damaged: no link leads to it again
-  kCold,          // without a bundle, and no link leads to it
-  kSuperseded,    // with bundles, and spec.retain newer ones are kept
-  kWarmupGone,    // of a warmup that the node no longer lists and whose link is gone or goes with it
+  kUnusable,    // retired or damaged: no link leads to it again
+  kCold,        // without a bundle, and no link leads to it
+  kSuperseded,  // with bundles, and spec.retain newer ones are kept
+  kWarmupGone,  // of a warmup that the node no longer lists and whose link is gone or goes with it
   kDiskPressure,  // kept by spec.retain, but the disk is short of space
 };
 

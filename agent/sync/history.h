@@ -82,8 +82,8 @@ struct Moment {
 
 // Records one more failure and sets the time of the next retry by exponential backoff. Maximum
 // waits: 30 s for store and disk, which may recover soon; 10 minutes for missing, unsigned or too
-// large bundles and for a full disk; 6 hours for damaged bundles, because a retry downloads the whole bundle. Rejected
-// bundles are never retried.
+// large bundles and for a full disk; 6 hours for damaged bundles, because a retry downloads the
+// whole bundle. Rejected bundles are never retried.
 void RecordFailure(FailureState& failure, FaultKind kind, const absl::Status& status,
                    const Moment& moment);
 

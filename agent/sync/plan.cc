@@ -75,9 +75,8 @@ class Planner {
 
   bool IsUnlisted(const Mount& mount) const {
     const auto& listed = input_.desired.warmups;
-    return input_.is_known && std::none_of(listed.begin(), listed.end(), [&](const auto& each) {
-             return each.uid == mount.uid;
-           });
+    return input_.is_known && std::none_of(listed.begin(), listed.end(),
+                                           [&](const auto& each) { return each.uid == mount.uid; });
   }
 
   bool IsDamaged(const Link& link) const {

@@ -74,9 +74,8 @@ absl::Status MoveToTrash(const fs::Dir& root, const std::string& path) {
       return renamed;
     }
   }
-  return absl::ResourceExhaustedError(
-      fmt::format("{}/{}.* has too many names; the agent's log says why they cannot be removed",
-                  kTrash, name));
+  return absl::ResourceExhaustedError(fmt::format(
+      "{}/{}.* has too many names; the agent's log says why they cannot be removed", kTrash, name));
 }
 
 absl::StatusOr<bool> EmptyTrash(const fs::Dir& root, int64_t entries_max,

@@ -24,8 +24,8 @@ struct Eviction {
 };
 
 // Removes the link, moves the tree into the trash, and removes the records of both. If the agent is
-// killed during the call, the tree is offered again, or RepairJournal() removes its records. Call on
-// the thread that switches links.
+// killed during the call, the tree is offered again, or RepairJournal() removes its records. Call
+// on the thread that switches links.
 absl::Status Evict(const fs::Dir& root, const Eviction& eviction);
 
 // Moves `path` into the trash. OK if it does not exist.

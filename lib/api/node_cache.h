@@ -131,8 +131,8 @@ struct NodeOffer {
 struct EvictableTree {
   std::string generation;  // name of the tree
   std::string warmup_uid;  // empty: unknown, so pods of every warmup may have mounted the tree
-  // When the link of the tree's mount was switched to another tree, rounded up to seconds. Zero: the
-  // link still leads to the tree, and is removed with it when the warmup no longer exists.
+  // When the link of the tree's mount was switched to another tree, rounded up to seconds. Zero:
+  // the link still leads to the tree, and is removed with it when the warmup no longer exists.
   WallTime unlinked_time{};
   friend bool operator==(const EvictableTree&, const EvictableTree&) = default;
 };
@@ -158,7 +158,7 @@ struct RootStatus {
   int64_t free_bytes = 0;
   int64_t evictable_bytes = 0;  // bytes of the trees in NodeCacheStatus::evictable
   int64_t evicted_bytes = 0;    // bytes of the trees that were evicted since the agent started
-  std::string message;  // why the root cannot be used
+  std::string message;          // why the root cannot be used
   friend bool operator==(const RootStatus&, const RootStatus&) = default;
 };
 
@@ -234,9 +234,9 @@ struct NodeCacheStatus {
   NodeStatus node;
   std::vector<Condition> conditions;  // types: api::kGpu... in names.h
   WallTime heartbeat{};
-  std::vector<NodeWarmup> warmups;      // sorted by uid
-  std::vector<CaptureStatus> captures;  // sorted by id
-  std::vector<StartEvidence> starts;    // sorted by podUID
+  std::vector<NodeWarmup> warmups;       // sorted by uid
+  std::vector<CaptureStatus> captures;   // sorted by id
+  std::vector<StartEvidence> starts;     // sorted by podUID
   std::vector<EvictableTree> evictable;  // next to evict first, at most 128
   friend bool operator==(const NodeCacheStatus&, const NodeCacheStatus&) = default;
 };

@@ -195,8 +195,8 @@ class PartRemover {
     if (left_ <= 0) {
       return false;
     }
-    --left_;
     if (::unlinkat(fd, name.c_str(), 0) == 0 || errno == ENOENT) {
+      --left_;
       return true;
     }
     const int unlink_error = errno;
@@ -221,6 +221,7 @@ class PartRemover {
     if (!is_empty) {
       return false;
     }
+    --left_;
     if (::unlinkat(fd, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
       return ErrnoStatus(errno, path);
     }
@@ -249,6 +250,7 @@ class PartRemover {
 
   absl::StatusOr<bool> MoveUp(int fd, const std::string& name, const std::string& path,
                               uint64_t inode) {
+    --left_;
     const std::string to = fmt::format("{}.{}", top_, inode);
     if (::renameat(fd, name.c_str(), top_fd_, to.c_str()) != 0) {
       return ErrnoStatus(errno, path);

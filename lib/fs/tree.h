@@ -48,8 +48,8 @@ int64_t AllocatedShare(const FileStat& stat);
 
 struct TreeUsage {
   int64_t files = 0;
-  int64_t inodes = 0;           // files, directories and links
-  int64_t bytes = 0;            // sum of the file sizes
+  int64_t inodes = 0;  // files, directories and links
+  int64_t bytes = 0;   // sum of the file sizes
   // Disk usage, including directories and links. Of a file with n hard links, each counts an nth.
   int64_t allocated_bytes = 0;
 };

@@ -115,11 +115,13 @@ absl::StatusOr<kube::Outcome> Nodes::Reconcile(const std::string& key, std::stop
       }
     }
   }
-  CW_ASSIGN_OR_RETURN(kube::Outcome outcome, exists ? UpdateNode(node, stop)
-                                                    : absl::StatusOr(kube::Outcome{}));
+  kube::Outcome outcome;
+  if (exists) {
+    CW_ASSIGN_OR_RETURN(outcome, UpdateNode(node, stop));
+  }
   if (needs_cache && node_cache != nullptr && !node_cache->status.evictable.empty()) {
-    outcome.requeue_after = std::min(outcome.requeue_after.value_or(kEvictionRecheck),
-                                     kEvictionRecheck);
+    outcome.requeue_after =
+        std::min(outcome.requeue_after.value_or(kEvictionRecheck), kEvictionRecheck);
   }
   return outcome;
 }

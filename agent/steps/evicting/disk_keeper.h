@@ -22,8 +22,8 @@ class DiskKeeper {
   // `interval` is the time between two measurements of one tree: pods write into trees.
   DiskKeeper(const Context& context, Duration interval);
 
-  // Takes over the results of the last pass and starts another one if there is trash or a tree is to
-  // be measured. Returns true if the trash was emptied, so that its space is free now.
+  // Takes over the results of the last pass and starts another one if there is trash or a tree is
+  // to be measured. Returns true if the trash was emptied, so that its space is free now.
   bool Update(const Inventory& inventory);
   // Adds a tree that was moved into the trash. Its usage counts until the trash is empty.
   void AddTrash(const std::string& name);
@@ -50,9 +50,10 @@ class DiskKeeper {
   std::map<std::string, DiskAmount> usage_;
   std::map<std::string, MonoTime> measured_at_;
   DiskAmount trash_;
-  int64_t trash_added_ = 0;      // number of AddTrash() calls
-  int64_t trash_emptied_ = -1;   // the calls that the last pass covered; -1: none, there may be trash
-  MonoTime retry_at_{};    // of a trash that could not be emptied
+  int64_t trash_added_ = 0;  // number of AddTrash() calls
+  int64_t trash_emptied_ =
+      -1;                // the calls that the last pass covered; -1: none, there may be trash
+  MonoTime retry_at_{};  // of a trash that could not be emptied
   bool running_ = false;
   int64_t covered_ = 0;  // trash_added_ when the running pass was started
   std::string logged_;

@@ -105,8 +105,7 @@ bool Evictions::Remove(const EvictionOffer& offer, const Inventory& inventory) {
                                                              : tree->run_as});
   if (!removed.ok()) {
     if (std::exchange(logged_, Message(removed)) != Message(removed)) {
-      context_.log.Error("cannot evict a tree; retrying",
-                         {{"generation", name}, {"err", logged_}});
+      context_.log.Error("cannot evict a tree; retrying", {{"generation", name}, {"err", logged_}});
     }
     context_.metrics.failures.Add({std::string(api::reason::kDiskFailed)});
     return false;

@@ -134,6 +134,9 @@ class Fetcher {
   }
 
   absl::Status ReadBundles() {
+    // SealDirectories() makes these folders in every tree.
+    const auto folders = static_cast<int64_t>(job_.table.Directories().size());
+    usage_ = {.bytes = folders * kBlockBytes, .inodes = folders};
     for (const api::WantedBundle& wanted : job_.step.bundles) {
       current_ = wanted.digest;
       source_ = FaultSource::kBundle;

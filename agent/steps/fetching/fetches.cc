@@ -63,10 +63,9 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
          .gpu_type = context_.node.gpu_type,
          .cpu_class = context_.node.cpu_class,
          .disk = disk,
-         .reserve =
-             [this, &step](const DiskAmount& need, const auto& check) {
-               return Reserve(step.generation, need, check);
-             },
+         .reserve = [this, &step](
+                        const DiskAmount& need,
+                        const auto& check) { return Reserve(step.generation, need, check); },
          .threads = context_.transfer_threads,
          .public_key_file = context_.keys.public_key_file,
          .limits = context_.limits,
@@ -163,9 +162,8 @@ void Fetches::RecordFault(const Fetch& step, const FetchFault& fault, History& h
                                         {"failures", failure.count}});
 }
 
-absl::Status Fetches::Reserve(
-    const std::string& generation, const DiskAmount& need,
-    const std::function<absl::Status(const DiskAmount& others)>& check) {
+absl::Status Fetches::Reserve(const std::string& generation, const DiskAmount& need,
+                              const std::function<absl::Status(const DiskAmount& others)>& check) {
   std::lock_guard lock(mutex_);
   DiskAmount others;
   for (const auto& [other, amount] : reserved_) {

@@ -46,8 +46,7 @@ bool IsUnused(const EvictionInput& input, const api::EvictableTree& tree) {
   }
   return !tree.warmup_uid.empty() && !input.warmups.contains(tree.warmup_uid) &&
          std::none_of(input.pods.begin(), input.pods.end(), [&](const MountingPod& pod) {
-           return pod.warmup_uid == tree.warmup_uid &&
-                  (pod.node.empty() || pod.node == input.node);
+           return pod.warmup_uid == tree.warmup_uid && (pod.node.empty() || pod.node == input.node);
          });
 }
 

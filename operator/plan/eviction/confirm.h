@@ -35,8 +35,8 @@ struct EvictionInput {
 
 // Returns the offered trees that may be removed, sorted by generation:
 //  - without a link: every pod of the tree's warmup that is bound to the node has started all its
-//    containers more than api::kMountedBefore after the link was switched, so it has mounted a newer
-//    tree;
+//    containers more than api::kMountedBefore after the link was switched, so it has mounted a
+//    newer tree;
 //  - with a link: the warmup no longer exists, and no pod of it is bound to the node or unbound.
 std::vector<api::EvictableTree> ConfirmEvictions(const EvictionInput& input);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills an eviction before and after every system call that changes the file system, checks the disk
-// as a starting container sees it, and lets a restarted agent finish. Invariants after any kill:
+// Kills an eviction before and after every system call that changes the file system, checks the
+// disk as a starting container sees it, and lets a restarted agent finish. Invariants after any
+// kill:
 //   a link leads to a complete tree: it never dangles, and no active tree has lost a file;
 //   the next process ends with the same disk as one that was not killed.
 #include <gtest/gtest.h>

@@ -100,6 +100,7 @@ TEST_F(LoopEvictionTest, ADeletedWarmupLeavesNothing) {
     return stdfs::is_empty(root_ / std::string(kGenerations)) && TrashIsEmpty();
   }));
   EXPECT_FALSE(root_.Exists(kMount.ns));
+  EXPECT_TRUE(watcher_.trees().empty());
   EXPECT_TRUE(stdfs::is_empty(root_ / std::string(kLinkRecords)));
   EXPECT_TRUE(stdfs::is_empty(root_ / std::string(kGenerationRecords)));
   EXPECT_TRUE(stdfs::is_empty(root_ / std::string(kDamagedRecords)));
@@ -117,12 +118,16 @@ TEST_F(LoopEvictionTest, ADirectoryThatKubeletMadeForADeletedWarmupIsEvictedToo)
 }
 
 TEST_F(LoopEvictionTest, MakesRoomForAFetchByRetainedTrees) {
-  Restart({.limit_bytes = 250'000, .version = "test"});
+  const std::vector<Digest> second_bundles = {PublishSized(2)};
   const std::vector<Digest> third = {PublishSized(3)};
   const std::string first = Roll({PublishSized(1)});
-  const std::string second = Roll({PublishSized(2)});
-  ConfirmAll({});
+  const std::string second = Roll(second_bundles);
+  ConfirmAll(second_bundles);
+  ASSERT_TRUE(IterateUntil([&] { return !root_.Exists(GenerationPath(ColdId(kMount, 0))); }));
+  ASSERT_TRUE(IterateUntil([&] { return TrashIsEmpty(); }));
+  const int64_t limit = status_.node.root.used_bytes + 50'000;
   spec_.evict.clear();
+  Restart({.limit_bytes = limit, .version = "test"});
   Want(third);
   ASSERT_TRUE(IterateUntilFailed());
   EXPECT_EQ(Bundle(0).reason, api::reason::kOverLimit) << Bundle(0).message;
@@ -130,7 +135,7 @@ TEST_F(LoopEvictionTest, MakesRoomForAFetchByRetainedTrees) {
   EXPECT_FALSE(IsOffered(second)) << "mounted";
   ConfirmAll(third);
   ASSERT_TRUE(IterateUntilActive()) << Bundle(0).message;
-  EXPECT_LE(status_.node.root.used_bytes, 250'000);
+  EXPECT_LE(status_.node.root.used_bytes, limit);
 }
 
 TEST_F(LoopEvictionTest, KeepsTreesOfAWarmupThatIsBeingCaptured) {

@@ -39,11 +39,7 @@ std::vector<SpaceCase> SpaceCases() {
        "OverByteLimit",
        {.bytes = 1}},
       {"no limit", {.used_bytes = 60}, {.bytes = 1'000'000}, "", {}},
-      {"exactly the reserve",
-       {.free_bytes = 100, .reserve = {.bytes = 90}},
-       {.bytes = 10},
-       "",
-       {}},
+      {"exactly the reserve", {.free_bytes = 100, .reserve = {.bytes = 90}}, {.bytes = 10}, "", {}},
       {"into the reserve",
        {.free_bytes = 100, .reserve = {.bytes = 90}},
        {.bytes = 15},
@@ -77,8 +73,7 @@ TEST(CheckSpace, SaysUsedLimitAndRemedy) {
       << over->message;
   const auto full =
       CheckSpace({.used_bytes = 7, .free_bytes = 100, .reserve = {.bytes = 90}}, {.bytes = 15});
-  EXPECT_NE(full->message.find("100 bytes free, 7 used by caches: delete files"),
-            std::string::npos)
+  EXPECT_NE(full->message.find("100 bytes free, 7 used by caches: delete files"), std::string::npos)
       << full->message;
   const auto inodes = CheckSpace({.free_inodes = 5, .reserve = {.inodes = 90}}, {.inodes = 15});
   EXPECT_NE(inodes->message.find("15 inodes needed"), std::string::npos) << inodes->message;

@@ -115,8 +115,8 @@ TEST_F(EvictionTest, RemovesUnusableTreesBeforeColdOnesBeforeSuperseded) {
   const std::string damaged = Unlinked(kListed, 4, 4);
   inventory_.damaged[damaged] = {};
   inventory_.retired["retired-x-0"] = {.unlinked_time = At(5)};
-  EXPECT_EQ(Offers(), (Texts{"unusable tree-4", "unusable retired-x-0", "cold cold-0",
-                             "superseded tree-2"}));
+  EXPECT_EQ(Offers(),
+            (Texts{"unusable tree-4", "unusable retired-x-0", "cold cold-0", "superseded tree-2"}));
 }
 
 TEST_F(EvictionTest, OffersTheLinkedTreeOfAnUnlistedWarmupWithItsLink) {

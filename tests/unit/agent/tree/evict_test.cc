@@ -68,11 +68,10 @@ TEST_F(EvictTest, TakesATreeAndItsRecordsAway) {
 
 TEST_F(EvictTest, TheLastTreeOfAMountLeavesNothing) {
   const std::string tree = Activate(1, 10);
-  ASSERT_TRUE(Evict(root_.dir(), {.name = tree,
-                                  .link = kMount,
-                                  .warmup_uid = kMount.uid,
-                                  .run_as = kMount.run_as})
-                  .ok());
+  ASSERT_TRUE(
+      Evict(root_.dir(),
+            {.name = tree, .link = kMount, .warmup_uid = kMount.uid, .run_as = kMount.run_as})
+          .ok());
   EXPECT_TRUE(EmptyTheTrash());
   EXPECT_FALSE(root_.Exists("team"));
   EXPECT_TRUE(IsEmpty(".gen"));
@@ -84,11 +83,10 @@ TEST_F(EvictTest, KeepsFoldersOfOtherMounts) {
   const Mount other{"team", "llama", "uid-1", "u1000"};
   const std::string tree = Activate(1, 10);
   Activate(1, 10, other);
-  ASSERT_TRUE(Evict(root_.dir(), {.name = tree,
-                                  .link = kMount,
-                                  .warmup_uid = kMount.uid,
-                                  .run_as = kMount.run_as})
-                  .ok());
+  ASSERT_TRUE(
+      Evict(root_.dir(),
+            {.name = tree, .link = kMount, .warmup_uid = kMount.uid, .run_as = kMount.run_as})
+          .ok());
   EXPECT_TRUE(stdfs::is_directory(root_ / MountPath(other)));
 }
 

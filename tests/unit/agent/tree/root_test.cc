@@ -130,13 +130,12 @@ TEST(ScanInventory, FindsLinksTreesAndStaging) {
   EXPECT_EQ(inventory->links.at({"team", "llama", "uid-1", "u7"}),
             (Link{LinkState::kDirectory, ""}));
   EXPECT_EQ(inventory->links.at({"team", "llama", "uid-1", "u8"}), (Link{LinkState::kBroken, ""}));
-  EXPECT_EQ(inventory->generations.at(kWarm),
-            (Generation{.digests = {DigestOf("1")},
-                        .bytes = 9,
-                        .fetch_seconds = 2,
-                        .usage = {.bytes = 9},
-                        .warmup_uid = kMount.uid,
-                        .run_as = kMount.run_as}));
+  EXPECT_EQ(inventory->generations.at(kWarm), (Generation{.digests = {DigestOf("1")},
+                                                          .bytes = 9,
+                                                          .fetch_seconds = 2,
+                                                          .usage = {.bytes = 9},
+                                                          .warmup_uid = kMount.uid,
+                                                          .run_as = kMount.run_as}));
   EXPECT_EQ(inventory->generations.size(), 2U);
   EXPECT_EQ(inventory->staging, std::set<std::string>{"x"});
 }

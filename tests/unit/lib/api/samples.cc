@@ -215,9 +215,8 @@ NodeCacheSpec FullNodeCacheSpec() {
                    .fetch_priority = kFetchPriorityBound,
                    .fetch_granted_time = At(1001),
                    .retain = 0}};
-  spec.evict = {{.generation = "cold-0123456789abcdef",
-                 .warmup_uid = "0b9c",
-                 .unlinked_time = At(70'000)}};
+  spec.evict = {
+      {.generation = "cold-0123456789abcdef", .warmup_uid = "0b9c", .unlinked_time = At(70'000)}};
   spec.captures = {{.id = "77aa",
                     .warmup_uid = "0b9c",
                     .pod_uid = "77aa",
