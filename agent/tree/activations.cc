@@ -44,11 +44,12 @@ std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount)
   return std::move(record->activations);
 }
 
-std::vector<MountHistory> ReadHistories(const fs::Dir& root) {
+std::vector<MountHistory> ReadHistories(
+    const fs::Dir& root, const std::set<std::pair<std::string, std::string>>& known) {
   std::vector<MountHistory> histories;
   ForEachRecord(root, kLinkRecords, [&](const std::string& path) {
     const auto [uid, run_as] = OwnerOfLinkRecord(path);
-    if (!uid.empty()) {
+    if (!uid.empty() && !known.contains({uid, run_as})) {
       histories.push_back({.warmup_uid = uid,
                            .run_as = run_as,
                            .activations = ReadActivations(root, {.uid = uid, .run_as = run_as})});

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -126,8 +128,10 @@ struct MountHistory {
   std::vector<Activation> activations;
 };
 
-// Returns all histories. Skips unreadable records, and all above 10,000.
-std::vector<MountHistory> ReadHistories(const fs::Dir& root);
+// Returns all histories, except those of the mounts in `known` (uid of the warmup, run-as). Skips
+// unreadable records, and all above 10,000.
+std::vector<MountHistory> ReadHistories(
+    const fs::Dir& root, const std::set<std::pair<std::string, std::string>>& known = {});
 // Removes the history of a mount whose path and trees are gone.
 absl::Status RemoveHistory(const fs::Dir& root, const std::string& warmup_uid,
                            const std::string& run_as);

@@ -2,8 +2,10 @@
 #include "agent/tree/scan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -30,7 +32,9 @@ std::vector<std::string> Parts(std::string_view path) {
   }
 }
 
-absl::StatusOr<Link> ReadLinkState(const fs::Dir& root, const Mount& mount, fs::FileType type) {
+// Reads the link of a mount, given the history of the mount.
+absl::StatusOr<Link> ReadLinkState(const fs::Dir& root, const Mount& mount, fs::FileType type,
+                                   const std::vector<Activation>& past) {
   if (type == fs::FileType::kDirectory) {
     return Link{.state = LinkState::kDirectory};
   }
@@ -49,7 +53,6 @@ absl::StatusOr<Link> ReadLinkState(const fs::Dir& root, const Mount& mount, fs::
   if (!tree.ok() || tree->type != fs::FileType::kDirectory) {
     return Link{.state = LinkState::kBroken};
   }
-  const std::vector<Activation> past = ReadActivations(root, mount);
   const bool is_known = !past.empty() && past.back().generation == generation;
   return Link{.state = tree->mode == kTreeMode ? LinkState::kActive : LinkState::kUnusable,
               .generation = generation,
@@ -101,19 +104,26 @@ void ReadDropped(const MountHistory& history, Inventory& inventory) {
   }
 }
 
-void ReadOwners(const fs::Dir& root, Inventory& inventory) {
+// Reads also the histories of mounts whose paths are gone.
+void ReadOwners(const fs::Dir& root, std::vector<MountHistory> histories, Inventory& inventory) {
   std::map<std::pair<std::string, std::string>, std::string> linked;
+  std::set<std::pair<std::string, std::string>> known;
   for (const auto& [mount, link] : inventory.links) {
     linked[{mount.uid, mount.run_as}] = link.generation;
+    known.insert({mount.uid, mount.run_as});
   }
-  for (const MountHistory& history : ReadHistories(root)) {
+  std::vector<MountHistory> others = ReadHistories(root, known);
+  std::move(others.begin(), others.end(), std::back_inserter(histories));
+  for (const MountHistory& history : histories) {
     const auto link = linked.find({history.warmup_uid, history.run_as});
     ReadHistory(history, link == linked.end() ? std::string() : link->second, inventory);
     ReadDropped(history, inventory);
   }
 }
 
-absl::Status ScanMounts(const fs::Dir& root, Inventory& inventory) {
+// Returns the histories of the mounts that exist.
+absl::StatusOr<std::vector<MountHistory>> ScanMounts(const fs::Dir& root, Inventory& inventory) {
+  std::vector<MountHistory> histories;
   absl::Status broken;
   CW_RETURN_IF_ERROR(fs::Walk(root, "", kScanLimits, [&](const fs::WalkEntry& entry) {
     if (entry.path.starts_with('.')) {
@@ -125,7 +135,9 @@ absl::Status ScanMounts(const fs::Dir& root, Inventory& inventory) {
     }
     const Mount mount{parts[0], parts[1], parts[2], parts[3]};
     if (CheckMount(mount).ok()) {
-      absl::StatusOr<Link> link = ReadLinkState(root, mount, entry.stat.type);
+      histories.push_back({mount.uid, mount.run_as, ReadActivations(root, mount)});
+      absl::StatusOr<Link> link =
+          ReadLinkState(root, mount, entry.stat.type, histories.back().activations);
       if (!link.ok()) {
         broken = link.status();
         return fs::WalkNext::kStop;
@@ -134,7 +146,8 @@ absl::Status ScanMounts(const fs::Dir& root, Inventory& inventory) {
     }
     return fs::WalkNext::kSkipDirectory;
   }));
-  return broken;
+  CW_RETURN_IF_ERROR(broken);
+  return histories;
 }
 
 absl::Status ScanNames(const fs::Dir& root, std::string_view folder,
@@ -149,7 +162,7 @@ absl::Status ScanNames(const fs::Dir& root, std::string_view folder,
 
 absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root) {
   Inventory inventory;
-  CW_RETURN_IF_ERROR(ScanMounts(root, inventory));
+  CW_ASSIGN_OR_RETURN(std::vector<MountHistory> histories, ScanMounts(root, inventory));
   CW_RETURN_IF_ERROR(ScanNames(root, kGenerations, [&](const fs::WalkEntry& entry) {
     if (entry.stat.type == fs::FileType::kDirectory && IsGenerationId(entry.path)) {
       inventory.generations[entry.path];
@@ -173,7 +186,7 @@ absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root) {
       }
     }
   }
-  ReadOwners(root, inventory);
+  ReadOwners(root, std::move(histories), inventory);
   return inventory;
 }
 
@@ -183,7 +196,8 @@ absl::StatusOr<std::optional<Link>> ScanLink(const fs::Dir& root, const Mount& m
     return std::optional<Link>();
   }
   CW_RETURN_IF_ERROR(found.status());
-  CW_ASSIGN_OR_RETURN(Link link, ReadLinkState(root, mount, found->type));
+  CW_ASSIGN_OR_RETURN(Link link,
+                      ReadLinkState(root, mount, found->type, ReadActivations(root, mount)));
   return std::optional<Link>(std::move(link));
 }
 

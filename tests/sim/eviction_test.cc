@@ -4,7 +4,9 @@
 // replaces the pod of its warmup. Without eviction the trees would need more than 100 MB.
 #include <fmt/format.h>
 
+#include <condition_variable>
 #include <filesystem>
+#include <mutex>
 
 #include "lib/api/json/limits.h"
 #include "operator/plan/eviction/confirm.h"
@@ -19,12 +21,19 @@ using std::chrono::seconds;
 constexpr int kRollouts = 1000;
 constexpr int kWarmups = 10;
 constexpr int64_t kBundleBytes = 100'000;
-constexpr int64_t kLimitBytes = 8'000'000;
+constexpr int64_t kLimitBytes = 2'600'000;
 
 class RolloutSim : public LoopTest {
  protected:
   RolloutSim() {
     Restart({.limit_bytes = kLimitBytes, .version = "test"});
+    context_->wake = [this] {
+      {
+        const std::lock_guard lock(mutex_);
+        is_awake_ = true;
+      }
+      woken_.notify_all();
+    };
     for (int i = 0; i < kWarmups; ++i) {
       node_cache_.spec.warmups.push_back({.uid = fmt::format("uid-{}", i),
                                           .ns = kMount.ns,
@@ -34,9 +43,13 @@ class RolloutSim : public LoopTest {
     // More than the limit has room for, so that every rollout needs an eviction under pressure.
     for (api::WantedWarmup& warmup : node_cache_.spec.warmups) {
       warmup.retain = 8;
+      warmup.caches = {{.name = "torchinductor"}};
     }
     pods_.resize(kWarmups);
   }
+
+  // Ends the threads that use the members below.
+  ~RolloutSim() override { loop_.reset(); }
 
   // One turn of operator and agent.
   void Turn() {
@@ -92,7 +105,7 @@ class RolloutSim : public LoopTest {
     trees_[warmup].push_back(ActiveTree(warmup));
     UpdateMounted();
     Turn();
-    if (started.size() > 1 && rollout % 3 != 0) {  // sometimes the old pod stays for a rollout
+    if (started.size() > 1 && rollout % 13 != 0) {  // sometimes the old pod stays for a rollout
       started.erase(started.begin(), started.end() - 1);
       trees_[warmup].erase(trees_[warmup].begin(), trees_[warmup].end() - 1);
       UpdateMounted();
@@ -114,15 +127,25 @@ class RolloutSim : public LoopTest {
       if (!status_.warmups.empty() && condition()) {
         return true;
       }
-      std::this_thread::yield();
+      AwaitWake();
     }
     return false;
+  }
+
+  // Waits until a worker thread has ended a fetch or emptied the trash.
+  void AwaitWake() {
+    std::unique_lock lock(mutex_);
+    woken_.wait_for(lock, std::chrono::milliseconds(20), [this] { return is_awake_; });
+    is_awake_ = false;
   }
 
   int64_t Count(const std::string& folder) {
     return std::distance(stdfs::directory_iterator(root_ / folder), stdfs::directory_iterator());
   }
 
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  bool is_awake_ = false;
   int rollout_ = 0;
   bool crashes_ = false;
   api::NodeCache node_cache_{.name = "node-a", .uid = "nc-1"};
@@ -138,6 +161,7 @@ TEST_F(RolloutSim, AThousandRolloutsOfTenWarmupsStayBelowTheLimit) {
     RollOut(rollout);
   }
   ASSERT_TRUE(IterateTurns([&] { return Count(".trash") == 0; }));
+  EXPECT_GT(status_.node.root.evicted_bytes, 100'000'000);
   EXPECT_LE(Count(".state/generations"), Count(".gen") * 3);
   EXPECT_EQ(Count(".state/links"), kWarmups);
   for (const std::string& tree : mounted_) {
@@ -163,16 +187,14 @@ TEST_F(RolloutSim, CrashesAndDeletionLeaveNothing) {
   pods_.assign(kWarmups, {});
   mounted_.clear();
   trees_.clear();
-  const bool is_gone = [&] {
-    for (int i = 0; i < 10'000; ++i) {
-      Turn();
-      if (Count(".gen") == 0 && Count(".trash") == 0) {
-        return true;
-      }
-      std::this_thread::yield();
+  bool is_gone = false;
+  for (int i = 0; i < 1000 && !is_gone; ++i) {
+    Turn();
+    is_gone = Count(".gen") == 0 && Count(".trash") == 0;
+    if (!is_gone) {
+      AwaitWake();
     }
-    return false;
-  }();
+  }
   EXPECT_TRUE(is_gone) << Count(".gen");
   EXPECT_FALSE(root_.Exists(kMount.ns));
   EXPECT_EQ(Count(".state/links"), 0);

@@ -45,9 +45,11 @@ bool DiskKeeper::Update(const Inventory& inventory) {
   };
   std::erase_if(usage_, is_gone);
   std::erase_if(measured_at_, is_gone);
+  std::erase_if(owners_, is_gone);
   for (const auto* trees : {&inventory.generations, &inventory.retired}) {
     for (const auto& [name, tree] : *trees) {
       usage_.try_emplace(name, tree.usage);
+      owners_[name] = tree.warmup_uid;
     }
   }
   const std::vector<std::string> due = DueTrees();
@@ -71,12 +73,13 @@ bool DiskKeeper::Update(const Inventory& inventory) {
   return freed;
 }
 
-void DiskKeeper::AddTrash(const std::string& name) {
+void DiskKeeper::AddTrash(const std::string& name, const std::string& warmup_uid) {
   if (const auto found = usage_.find(name); found != usage_.end()) {
     trash_ = trash_ + found->second;
     usage_.erase(found);
-    // Files that the tree shared with others by hard links now belong to fewer trees.
-    measured_at_.clear();
+    // Files that the tree shared with others of its warmup by hard links now belong to fewer trees.
+    std::erase_if(measured_at_,
+                  [&](const auto& each) { return owners_[each.first] == warmup_uid; });
   }
   ++trash_added_;
   retry_at_ = MonoTime{};

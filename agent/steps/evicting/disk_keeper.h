@@ -25,8 +25,9 @@ class DiskKeeper {
   // Takes over the results of the last pass and starts another one if there is trash or a tree is
   // to be measured. Returns true if the trash was emptied, so that its space is free now.
   bool Update(const Inventory& inventory);
-  // Adds a tree that was moved into the trash. Its usage counts until the trash is empty.
-  void AddTrash(const std::string& name);
+  // Adds a tree of this warmup that was moved into the trash. Its usage counts until the trash is
+  // empty.
+  void AddTrash(const std::string& name, const std::string& warmup_uid);
 
   // By name of a tree: measured, else as recorded when the tree was made.
   const std::map<std::string, DiskAmount>& usage() const { return usage_; }
@@ -48,6 +49,7 @@ class DiskKeeper {
   const Context& context_;
   const Duration interval_;
   std::map<std::string, DiskAmount> usage_;
+  std::map<std::string, std::string> owners_;  // by name of a tree: uid of its warmup
   std::map<std::string, MonoTime> measured_at_;
   DiskAmount trash_;
   int64_t trash_added_ = 0;  // number of AddTrash() calls

@@ -70,7 +70,7 @@ Evictions::Changes Evictions::Update(const api::NodeCacheSpec& desired, const In
 
 absl::Status Evictions::Discard(const std::string& path) {
   CW_RETURN_IF_ERROR(MoveToTrash(context_.root, path));
-  keeper_.AddTrash(path);
+  keeper_.AddTrash(path, {});
   return absl::OkStatus();
 }
 
@@ -111,7 +111,7 @@ bool Evictions::Remove(const EvictionOffer& offer, const Inventory& inventory) {
     return false;
   }
   watched_.Remove(name);
-  keeper_.AddTrash(name);
+  keeper_.AddTrash(name, offer.tree.warmup_uid);
   evicted_bytes_ += offer.usage.bytes;
   context_.metrics.evictions.Add({std::string(Name(offer.cause))});
   context_.metrics.evicted_bytes.Add({}, static_cast<double>(offer.usage.bytes));

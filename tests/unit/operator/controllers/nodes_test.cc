@@ -39,6 +39,12 @@ class NodesTest : public op::testing::ClusterCacheFixture {
     return server.Find(kube::kNodeCaches, {.name = node});
   }
 
+  // Returns spec.evict of the NodeCache.
+  codec::Json ConfirmedOn(const std::string& node) {
+    const codec::Json object = *CacheOf(node);
+    return object.value("spec", codec::Json::object()).value("evict", codec::Json::array());
+  }
+
   Nodes nodes_;
 };
 
@@ -194,12 +200,12 @@ TEST_F(NodesTest, AnOfferedTreeIsConfirmedOnceNoPodCanHaveItMounted) {
   server.Put(kube::kPods, MountingPodObject("new", "2026-01-01T00:11:00Z"));
   StartCache();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
-  EXPECT_FALSE((*CacheOf("a"))["spec"].contains("evict")) << "the old pod may have it mounted";
+  EXPECT_TRUE(ConfirmedOn("a").empty()) << "the old pod may have it mounted";
   server.Remove(kube::kPods, {.ns = "default", .name = "old"});
   ASSERT_TRUE(Eventually([&] { return cluster.pods.store().size() == 1; }));
   const auto outcome = nodes_.Reconcile("a", {});
   ASSERT_TRUE(outcome.ok()) << outcome.status();
-  EXPECT_EQ((*CacheOf("a"))["spec"]["evict"], codec::Json::array({tree}));
+  EXPECT_EQ(ConfirmedOn("a"), codec::Json::array({tree}));
   EXPECT_TRUE(outcome->requeue_after.has_value());
 }
 
@@ -213,15 +219,15 @@ TEST_F(NodesTest, ALinkedTreeIsConfirmedOnlyWhenItsWarmupAndPodsAreGone) {
   server.Put(kube::kPods, unbound);
   StartCache();
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
-  EXPECT_FALSE((*CacheOf("a"))["spec"].contains("evict"));
+  EXPECT_TRUE(ConfirmedOn("a").empty());
   server.Remove(kube::kCacheWarmups, {.ns = "default", .name = "llama"});
   ASSERT_TRUE(Eventually([&] { return cluster.warmups.store().size() == 0; }));
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
-  EXPECT_FALSE((*CacheOf("a"))["spec"].contains("evict")) << "a pod may still come to the node";
+  EXPECT_TRUE(ConfirmedOn("a").empty()) << "a pod may still come to the node";
   server.Remove(kube::kPods, {.ns = "default", .name = "unbound"});
   ASSERT_TRUE(Eventually([&] { return cluster.pods.store().size() == 0; }));
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
-  EXPECT_EQ((*CacheOf("a"))["spec"]["evict"], codec::Json::array({tree}));
+  EXPECT_EQ(ConfirmedOn("a"), codec::Json::array({tree}));
 }
 
 TEST_F(NodesTest, ServerErrorIsReturned) {
