@@ -36,7 +36,7 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
   }
   {
     std::lock_guard lock(mutex_);
-    reserved_[step.generation] = packed;
+    reserved_[step.generation] = {.amount = packed, .completed_before = completed_};
   }
   const bool posted = context_.workers.Post([this, step, table, disk](std::stop_token stop) {
     const MonoTime begun = context_.clock.Monotonic();
@@ -96,7 +96,10 @@ bool Fetches::Collect(History& history) {
     std::lock_guard lock(mutex_);
     ended.swap(ended_);
     for (const Ended& each : ended) {
-      reserved_.erase(each.step.generation);
+      const auto reservation = reserved_.extract(each.step.generation);
+      if (!reservation.empty() && std::holds_alternative<Fetched>(each.outcome)) {
+        completed_ = completed_ + reservation.mapped().amount;
+      }
     }
   }
   bool completed = false;
@@ -165,20 +168,23 @@ void Fetches::RecordFault(const Fetch& step, const FetchFault& fault, History& h
 absl::Status Fetches::Reserve(const std::string& generation, const DiskAmount& need,
                               const std::function<absl::Status(const DiskAmount& others)>& check) {
   std::lock_guard lock(mutex_);
-  DiskAmount others;
-  for (const auto& [other, amount] : reserved_) {
-    others = other == generation ? others : others + amount;
+  Reservation& own = reserved_[generation];
+  // Trees that were completed since the limits of this fetch were measured.
+  DiskAmount others{.bytes = completed_.bytes - own.completed_before.bytes,
+                    .inodes = completed_.inodes - own.completed_before.inodes};
+  for (const auto& [other, reservation] : reserved_) {
+    others = other == generation ? others : others + reservation.amount;
   }
   CW_RETURN_IF_ERROR(check(others));
-  reserved_[generation] = need;
+  own.amount = need;
   return absl::OkStatus();
 }
 
 DiskAmount Fetches::Reserved() const {
   std::lock_guard lock(mutex_);
   DiskAmount sum;
-  for (const auto& [generation, amount] : reserved_) {
-    sum = sum + amount;
+  for (const auto& [generation, reservation] : reserved_) {
+    sum = sum + reservation.amount;
   }
   return sum;
 }

@@ -57,9 +57,13 @@ class Fetches {
   std::map<std::string, Fetch> running_;  // by generation
   std::set<std::string> sources_;
   mutable std::mutex mutex_;
-  // By generation of a running fetch: the packed bytes until it has read the manifests, then the
-  // disk usage of its tree.
-  std::map<std::string, DiskAmount> reserved_;
+  struct Reservation {
+    // The packed bytes until the fetch has read the manifests, then the disk usage of its tree.
+    DiskAmount amount;
+    DiskAmount completed_before;  // completed_ when the disk limits of the fetch were measured
+  };
+  std::map<std::string, Reservation> reserved_;  // by generation of a running fetch
+  DiskAmount completed_;                         // sum of the reservations of ended fetches
   std::vector<Ended> ended_;
   std::map<std::string, std::map<Digest, FetchProgress>> progress_;  // by generation and bundle
 };

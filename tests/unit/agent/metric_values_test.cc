@@ -205,7 +205,6 @@ TEST_F(MetricValues, OfAnEviction) {
   loop_->RunIteration();
   ASSERT_FALSE(status_.evictable.empty());
   EXPECT_EQ(Value("cachewarm_agent_evictable_bytes"), status_.node.root.evictable_bytes);
-  EXPECT_EQ(Value("cachewarm_agent_evictions_total{reason=\"cold\"}"), 0);
   api::NodeCache node_cache{.name = "node-a", .uid = "nc-1"};
   node_cache.spec.evict = status_.evictable;
   node_cache.spec.warmups = {{.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name}};
