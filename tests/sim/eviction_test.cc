@@ -89,7 +89,7 @@ class RolloutSim : public LoopTest {
       Request(warmup, round * kWarmups + warmup);
     }
     clock_.Advance(seconds(60));
-    ASSERT_TRUE(IterateTurns([&] { return AreAllActive(); })) << "round " << round;
+    ASSERT_TRUE(IterateTurns([&] { return AreAllActive(); })) << "round " << round << Problems();
     // The new pods start beside the old ones, which then end.
     clock_.Advance(seconds(60));
     for (int warmup = 0; warmup < kWarmups; ++warmup) {
@@ -128,6 +128,16 @@ class RolloutSim : public LoopTest {
       }
     }
     return true;
+  }
+
+  // Describes the bundles that are not active.
+  std::string Problems() const {
+    std::string text = fmt::format(", {} bytes used", status_.node.root.used_bytes);
+    for (const api::NodeWarmup& warmup : status_.warmups) {
+      text += fmt::format("\n{} {} {}", warmup.uid, Name(warmup.bundles.at(0).state),
+                          warmup.bundles.at(0).message);
+    }
+    return text;
   }
 
   void EndOldPods(int warmup) {

@@ -58,10 +58,11 @@ bool DiskKeeper::Update(const Inventory& inventory) {
     return freed;
   }
   covered_ = trash_added_;
-  running_ = thread_.Post([this, due, empties](std::stop_token stop) {
+  const bool has_added = empties && trash_added_ > 0;
+  running_ = thread_.Post([this, due, empties, has_added](std::stop_token stop) {
     process::LowerThreadPriority();
     Pass pass = Run(due, empties, stop);
-    const bool wakes = pass.emptied;
+    const bool wakes = pass.emptied || has_added;
     {
       std::lock_guard lock(mutex_);
       ended_ = std::move(pass);
@@ -117,12 +118,14 @@ bool DiskKeeper::Collect() {
     }
     return false;
   }
+  // An earlier pass may have removed trees that were added while it ran.
+  const bool freed = ended->emptied || trash_emptied_ < covered_;
   trash_emptied_ = covered_;
   if (trash_emptied_ == trash_added_) {
     trash_ = {};
   }
   logged_.clear();
-  return ended->emptied;
+  return freed;
 }
 
 std::vector<std::string> DiskKeeper::DueTrees() const {
