@@ -145,14 +145,14 @@ class Evictor {
     return unlinked_.bytes >= input_.shortage.bytes && unlinked_.inodes >= input_.shortage.inodes;
   }
 
-  // Offers retained trees, oldest first, and switches links of mounts that the node no longer
-  // lists. Trees whose links go with them do not count as relief: their warmups may still exist.
+  // Offers all retained trees: pods may have some of them mounted, so the agent does not know which
+  // ones can be removed. Then switches links of mounts that the node no longer lists. Trees whose
+  // links go with them do not count as relief: their warmups may still exist.
   void RelievePressure() {
-    Sort(retained_);
+    if (IsNone(input_.shortage)) {
+      return;
+    }
     for (EvictionOffer& offer : retained_) {
-      if (IsRelieved()) {
-        return;
-      }
       offer.cause = EvictionCause::kDiskPressure;
       unlinked_ = unlinked_ + offer.usage;
       offers_.push_back(std::move(offer));
@@ -223,10 +223,14 @@ EvictionPlan PlanEviction(const EvictionInput& input) {
 }
 
 std::vector<EvictionOffer> ConfirmedOffers(const std::vector<EvictionOffer>& offers,
-                                           const std::vector<api::EvictableTree>& confirmed) {
+                                           const std::vector<api::EvictableTree>& confirmed,
+                                           DiskAmount shortage) {
   std::vector<EvictionOffer> out;
   for (const EvictionOffer& offer : offers) {
-    if (std::find(confirmed.begin(), confirmed.end(), offer.tree) != confirmed.end()) {
+    const bool is_needed = offer.cause != EvictionCause::kDiskPressure || !IsNone(shortage);
+    if (is_needed && std::find(confirmed.begin(), confirmed.end(), offer.tree) != confirmed.end()) {
+      shortage.bytes -= offer.usage.bytes;
+      shortage.inodes -= offer.usage.inodes;
       out.push_back(offer);
     }
   }

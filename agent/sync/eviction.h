@@ -60,8 +60,10 @@ struct EvictionPlan {
 
 EvictionPlan PlanEviction(const EvictionInput& input);
 
-// Returns the offers that spec.evict confirms: entries that are equal to the offer.
+// Returns the offers that spec.evict confirms, by entries that are equal to the offer: of the
+// retained trees (kDiskPressure) only as many as `shortage` needs.
 std::vector<EvictionOffer> ConfirmedOffers(const std::vector<EvictionOffer>& offers,
-                                           const std::vector<api::EvictableTree>& confirmed);
+                                           const std::vector<api::EvictableTree>& confirmed,
+                                           DiskAmount shortage);
 
 }  // namespace cachewarm::agent

@@ -43,15 +43,16 @@ Evictions::Changes Evictions::Update(const api::NodeCacheSpec& desired, const In
       }
     }
   }
+  const DiskAmount short_of = Without(shortage, keeper_.trash());
   EvictionPlan plan = PlanEviction({.desired = desired,
                                     .inventory = inventory,
                                     .first_seen = first_seen_,
                                     .in_use = in_use,
                                     .usage = keeper_.usage(),
-                                    .shortage = Without(shortage, keeper_.trash())});
+                                    .shortage = short_of});
   offers_ = std::move(plan.offers);
   Changes changes{.unlink = std::move(plan.unlink)};
-  for (const EvictionOffer& offer : ConfirmedOffers(offers_, desired.evict)) {
+  for (const EvictionOffer& offer : ConfirmedOffers(offers_, desired.evict, short_of)) {
     if (Remove(offer, inventory)) {
       ++changes.evicted;
       // The record of damage keeps the same bundles from being unpacked under the same name.

@@ -135,7 +135,7 @@ TEST_F(EvictionTest, OffersEveryTreeOfAnUnlistedWarmupWithoutLink) {
   EXPECT_EQ(Offers(), (Texts{"warmup_gone tree-2", "warmup_gone tree-3"}));
 }
 
-TEST_F(EvictionTest, OffersRetainedTreesOnlyAsLongAsSpaceIsShort) {
+TEST_F(EvictionTest, OffersRetainedTreesOnlyIfSpaceIsShort) {
   Linked(kListed, 1);
   Unlinked(kListed, 2, 10, 100);
   Unlinked(kListed, 3, 20, 100);
@@ -143,9 +143,29 @@ TEST_F(EvictionTest, OffersRetainedTreesOnlyAsLongAsSpaceIsShort) {
   spec_.warmups[0].retain = 3;
   EXPECT_EQ(Offers(), Texts{});
   shortage_ = {.bytes = 101};
-  EXPECT_EQ(Offers(), (Texts{"disk_pressure tree-2", "disk_pressure tree-3"}));
-  shortage_ = {.inodes = 3};
-  EXPECT_EQ(Offers().size(), 3U);
+  EXPECT_EQ(Offers(),
+            (Texts{"disk_pressure tree-2", "disk_pressure tree-3", "disk_pressure tree-4"}))
+      << "pods may have the oldest ones mounted";
+}
+
+TEST_F(EvictionTest, RemovesOnlyAsManyRetainedTreesAsSpaceIsShort) {
+  Linked(kListed, 1);
+  Unlinked(kListed, 2, 10, 100);
+  Unlinked(kListed, 3, 20, 100);
+  Unlinked(kListed, 4, 30, 100);
+  spec_.warmups[0].retain = 3;
+  shortage_ = {.bytes = 101};
+  const std::vector<EvictionOffer> offers = Plan().offers;
+  ASSERT_EQ(offers.size(), 3U);
+  std::vector<api::EvictableTree> confirmed;
+  for (const EvictionOffer& offer : offers) {
+    confirmed.push_back(offer.tree);
+  }
+  EXPECT_EQ(ConfirmedOffers(offers, confirmed, {.bytes = 101}).size(), 2U);
+  EXPECT_EQ(ConfirmedOffers(offers, confirmed, {.bytes = 100}).size(), 1U);
+  EXPECT_EQ(ConfirmedOffers(offers, confirmed, {.inodes = 3}).size(), 3U);
+  confirmed.erase(confirmed.begin());
+  EXPECT_EQ(ConfirmedOffers(offers, confirmed, {.bytes = 100})[0].tree, offers[1].tree);
 }
 
 TEST_F(EvictionTest, TreesThatAreOfferedAnywayRelieveTheDiskFirst) {
@@ -153,7 +173,9 @@ TEST_F(EvictionTest, TreesThatAreOfferedAnywayRelieveTheDiskFirst) {
   Unlinked(kListed, 2, 10, 100);
   Unlinked(kListed, 3, 20, 100);
   shortage_ = {.bytes = 100};
-  EXPECT_EQ(Offers(), Texts{"superseded tree-2"});
+  EXPECT_EQ(Offers(), (Texts{"superseded tree-2", "disk_pressure tree-3"}));
+  const std::vector<EvictionOffer> offers = Plan().offers;
+  EXPECT_EQ(ConfirmedOffers(offers, {offers[0].tree, offers[1].tree}, shortage_).size(), 1U);
 }
 
 TEST_F(EvictionTest, UnlinksUnlistedWarmupsWhenRetainedTreesAreNotEnough) {
@@ -197,13 +219,13 @@ TEST_F(EvictionTest, LimitsTheOffersAndLeavesRoomForTreesWithoutLink) {
 TEST(ConfirmedOffers, NeedAnEqualEntry) {
   const EvictionOffer offer{
       .tree = {.generation = "a", .warmup_uid = "uid-1", .unlinked_time = At(1)}};
-  EXPECT_EQ(ConfirmedOffers({offer}, {offer.tree}).size(), 1U);
+  EXPECT_EQ(ConfirmedOffers({offer}, {offer.tree}, {}).size(), 1U);
   api::EvictableTree other = offer.tree;
   other.unlinked_time = At(2);
-  EXPECT_TRUE(ConfirmedOffers({offer}, {other}).empty()) << "linked again meanwhile";
+  EXPECT_TRUE(ConfirmedOffers({offer}, {other}, {}).empty()) << "linked again meanwhile";
   other = offer.tree;
   other.warmup_uid = "";
-  EXPECT_TRUE(ConfirmedOffers({offer}, {other}).empty());
+  EXPECT_TRUE(ConfirmedOffers({offer}, {other}, {}).empty());
 }
 
 }  // namespace
