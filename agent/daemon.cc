@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/remote/remote_endpoint.h"
+#include "agent/tree/evict.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/retire.h"
 #include "agent/tree/root.h"
@@ -55,6 +56,7 @@ std::unique_ptr<RemoteEndpoint> MakeEndpoint(const fs::Dir& root,
 absl::Status Recover(const fs::Dir& root, const GpuObservation& node, WallTime now, Log& log) {
   CW_RETURN_IF_ERROR(SweepLeftovers(root));
   CW_RETURN_IF_ERROR(RepairJournal(root, now));
+  CW_RETURN_IF_ERROR(RemoveEmptyFolders(root));
   const std::string record = NodeRecord(
       root, node.is_gpu_unknown ? std::string() : node.facts.gpu_type, node.facts.cpu_class);
   if (record.empty()) {
@@ -273,6 +275,7 @@ void Daemon::RunLoop(const fs::Dir& root, const GpuObservation& node, StatusWrit
   const std::unique_ptr<RemoteEndpoint> endpoint =
       config_.redis_endpoint ? MakeEndpoint(root, dependencies_) : nullptr;
   LoopOptions options{.limit_bytes = config_.byte_limit,
+                      .disk = config_.disk,
                       .version = dependencies_.version,
                       .scrub = Duration(config_.scrub_seconds * 1000)};
   if (endpoint != nullptr) {

@@ -92,6 +92,16 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
           {.name = "cachewarm_node_condition",
            .help = "1 if this condition of the NodeCache is True, 0 if it was True before.",
            .labels = {"type"}})),
+      evictable_bytes(registry.NewGauge(
+          {.name = "cachewarm_agent_evictable_bytes",
+           .help = "Bytes of trees that are removed once no running pod can have them mounted."})),
+      evictions(registry.NewCounter(
+          {.name = "cachewarm_agent_evictions_total",
+           .help = "Removed trees, by reason (unusable, cold, superseded, warmup_gone, "
+                   "disk_pressure).",
+           .labels = {"reason"}})),
+      evicted_bytes(registry.NewCounter(
+          {.name = "cachewarm_agent_evicted_bytes_total", .help = "Bytes of removed trees."})),
       watched_directories(registry.NewGauge({.name = "cachewarm_watched_directories",
                                              .help = "Directories watched for file events."})),
       redis_requests(registry.NewCounter(

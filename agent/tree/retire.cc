@@ -20,8 +20,8 @@ constexpr int kRetiredMax = 10'000;
 
 absl::Status Retire(const fs::Dir& root, const std::string& id) {
   for (int number = 0; number < kRetiredMax; ++number) {
-    absl::Status renamed = root.RenameNew(
-        GenerationPath(id), fmt::format("{}/retired-{}-{}", kGenerations, id, number));
+    absl::Status renamed =
+        root.RenameNew(GenerationPath(id), GenerationPath(RetiredName(id, number)));
     if (!absl::IsAlreadyExists(renamed)) {
       return renamed;
     }

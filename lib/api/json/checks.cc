@@ -69,6 +69,11 @@ bool IsKey(std::string_view text) {
          AllOf(text, [](char c) { return IsDigit(c) || (c >= 'a' && c <= 'f'); });
 }
 
+bool IsTreeName(std::string_view text) {
+  return !text.empty() && text.size() <= 128 &&
+         AllOf(text, [](char c) { return IsLower(c) || IsDigit(c) || c == '-'; });
+}
+
 bool IsEnvName(std::string_view text) {
   return !text.empty() && text.size() <= 128 && !IsDigit(text.front()) &&
          AllOf(text, [](char c) { return IsLetter(c) || IsDigit(c) || c == '_'; });

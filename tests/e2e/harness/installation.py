@@ -13,6 +13,8 @@ from .waiting import wait_for
 
 NAMESPACE = "cachewarm-system"
 PROGRAMS = ("operator", "agent")
+# The disk of a test machine may be nearly full.
+RESERVE = {"bytesPercent": 0, "inodesPercent": 0}
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ def objects(config: dict, image: Callable[[str], Image]) -> list[dict]:
     """Returns the objects to install; `image` by program."""
     text = MANIFEST.read_text()
     rendered = [thing for thing in yaml.safe_load_all(text) if thing]
-    content = yaml.safe_dump(config)
+    content = yaml.safe_dump({"reserve": RESERVE, **config})
     for thing in rendered:
         if thing["kind"] == "ConfigMap" and "config.yaml" in thing.get("data", {}):
             thing["data"]["config.yaml"] = content

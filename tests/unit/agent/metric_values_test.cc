@@ -194,6 +194,26 @@ TEST_F(MetricValues, OfTheLoopAndItsDisk) {
   EXPECT_GT(Value("cachewarm_root_free_bytes"), 0);
 }
 
+TEST_F(MetricValues, OfAnEviction) {
+  const auto publish = [this](const std::string& bytes) {
+    return PublishFiles({{kIndexFile, bytes}})->publication.digest;
+  };
+  Want({publish("first")});
+  ASSERT_TRUE(TurnUntilActive(1));
+  Want({publish("second")});
+  ASSERT_TRUE(TurnUntilActive(2));
+  loop_->RunIteration();
+  ASSERT_FALSE(status_.evictable.empty());
+  EXPECT_EQ(Value("cachewarm_agent_evictable_bytes"), status_.node.root.evictable_bytes);
+  api::NodeCache node_cache{.name = "node-a", .uid = "nc-1"};
+  node_cache.spec.evict = status_.evictable;
+  node_cache.spec.warmups = {{.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name}};
+  loop_->SetDesired(std::make_shared<const api::NodeCache>(node_cache));
+  loop_->RunIteration();
+  EXPECT_EQ(Value("cachewarm_agent_evictions_total{reason=\"cold\"}"), 1);
+  EXPECT_EQ(Value("cachewarm_agent_evicted_bytes_total"), status_.node.root.evicted_bytes);
+}
+
 TEST_F(MetricValues, OfAStart) {
   Want({});
   loop_->RunIteration();
@@ -252,6 +272,9 @@ TEST(EveryMetricHasATestOfItsValue, OfTheAgent) {
        {"cachewarm_root_limit_bytes", {here, "OfTheLoopAndItsDisk"}},
        {"cachewarm_node_condition",
         {"tests/unit/agent/loop_test.cc", "GpuThatTheDriverDoesNotReportIsACondition"}},
+       {"cachewarm_agent_evictable_bytes", {here, "OfAnEviction"}},
+       {"cachewarm_agent_evictions_total", {here, "OfAnEviction"}},
+       {"cachewarm_agent_evicted_bytes_total", {here, "OfAnEviction"}},
        {"cachewarm_watched_directories", {here, "OfAFetch"}},
        {"cachewarm_redis_requests_total", {commands, "CountsHitsMissesAndCompileTimeByCache"}},
        {"cachewarm_redis_compile_seconds_total",
