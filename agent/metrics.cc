@@ -90,7 +90,8 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
            .help = "Byte limit of the agent's root directory (--byte-limit); 0: no limit."})),
       conditions(registry.NewGauge(
           {.name = "cachewarm_node_condition",
-           .help = "1 if this condition of the NodeCache is True, 0 if it was True before.",
+           .help = "1 while this condition of the NodeCache is True, else 0. A condition that was "
+                   "never True has no series.",
            .labels = {"type"}})),
       evictable_bytes(registry.NewGauge(
           {.name = "cachewarm_agent_evictable_bytes",

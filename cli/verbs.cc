@@ -57,7 +57,8 @@ absl::Status CheckOperands(const Verb& verb, const Arguments& arguments) {
                                   operands.empty() ? "no operand" : verb.operands, given));
   }
   if (verb.takes_rest == arguments.rest().empty()) {
-    return UsageError(verb.takes_rest ? "a command is required after --" : "nothing may follow --");
+    return UsageError(verb.takes_rest ? "a command is required after --"
+                                      : "this verb takes no words after \"--\"");
   }
   return absl::OkStatus();
 }

@@ -46,6 +46,9 @@ class RecordWriter {
       field = value.ToString();
     } else if constexpr (std::is_same_v<T, WallTime>) {
       field = value.time_since_epoch().count();
+    } else if constexpr (std::is_same_v<T, uint64_t>) {
+      // As a signed number, which is the only kind that codec::Reader reads.
+      field = static_cast<int64_t>(value);
     } else if constexpr (std::is_same_v<T, std::vector<Digest>>) {
       field = codec::Json::array();
       for (const Digest& digest : value) {

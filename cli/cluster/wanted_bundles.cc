@@ -75,7 +75,7 @@ absl::Status ForEachObject(kube::Client& client, const kube::Resource& resource,
     absl::Status added;
     const auto page = client.DoList(
         List(resource, {.limit = action.page_items, .continue_token = action.continue_token}),
-        [&](codec::Json object) {
+        [&](const codec::Json& object) {
           if (added.ok()) {
             added = add(object);
           }

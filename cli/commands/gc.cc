@@ -298,12 +298,13 @@ Verb GcVerb() {
           "too young, and the signatures of kept bundles. Deletes the others with their\n"
           "signatures, and reports every bundle with the reason. Publishers may run at the\n"
           "same time.\n\n"
-          "Without --keep-used only number and age count. With it, a bundle that a node or a\n"
-          "CacheWarmup of that cluster needs is never deleted. If several clusters share a\n"
-          "store, collect only repositories that one of them uses (--repository).\n\n"
+          "Without --keep-used, the decision depends only on the number of newer bundles, age\n"
+          "and tags. With it, a bundle that a node or a CacheWarmup of that cluster needs is\n"
+          "never deleted. If several clusters share a store, collect only repositories that\n"
+          "one of them uses (--repository).\n\n"
           "A registry must allow deletion, and frees the disk by its own garbage collection.\n"
-          "In a directory the blobs that no bundle needs are deleted at once, unless a\n"
-          "publisher used them within an hour or --older-than, whichever is longer.\n\n"
+          "In a directory store, gc deletes blobs that no bundle needs, unless a publisher used\n"
+          "them within the last hour (or within --older-than, if that is longer).\n\n"
           "  cachewarm gc --store layout:///srv/bundles --dry-run\n"
           "  cachewarm gc --store oci://registry.example.com/cachewarm --keep-used --expire 30d\n",
       .options = GcOptions(),

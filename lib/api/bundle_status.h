@@ -110,6 +110,7 @@ struct BuilderStatus {
   int attempt = 1;
   // Number of bundles of the key that were suspended since attempt 1.
   int bundles_suspended = 0;
+  double gpu_seconds = 0;  // of the builder Job; set when its build continues with the proof
   WallTime elected_time{};
   WallTime answered_time{};  // time of the last response to compile.requests; zero: none yet
   WallTime finished_time{};  // when the builder's pod was captured or the build failed; else zero

@@ -13,10 +13,10 @@ absl::StatusOr<CacheWarmup> DecodeCacheWarmup(const codec::Json& object) {
   CacheWarmup out;
   reader.Require("spec");
   reader.Object("spec", [&](codec::Reader& spec) {
-    json::ReadObject(json::kWarmupSpecFields, spec, out.spec);
+    json::ReadObject(json::WarmupSpecFields(), spec, out.spec);
   });
   reader.Object("status", [&](codec::Reader& status) {
-    json::ReadObject(json::kWarmupStatusFields, status, out.status);
+    json::ReadObject(json::WarmupStatusFields(), status, out.status);
   });
   if (!reader.status().ok()) {
     return reader.status();
@@ -33,10 +33,10 @@ absl::StatusOr<CacheWarmup> DecodeCacheWarmup(const codec::Json& object) {
 }
 
 codec::Json EncodeSpec(const WarmupSpec& spec) {
-  return json::WriteObject(json::kWarmupSpecFields, spec);
+  return json::WriteObject(json::WarmupSpecFields(), spec);
 }
 codec::Json EncodeStatus(const WarmupStatus& status) {
-  return json::WriteObject(json::kWarmupStatusFields, status);
+  return json::WriteObject(json::WarmupStatusFields(), status);
 }
 
 int64_t& CountOf(StartCounts& counts, StartResult result) {

@@ -32,10 +32,10 @@ absl::StatusOr<NodeCache> DecodeNodeCache(const codec::Json& object) {
   NodeCache out;
   out.node_uid = NodeUid(reader);
   reader.Object("spec", [&](codec::Reader& spec) {
-    json::ReadObject(json::kNodeCacheSpecFields, spec, out.spec);
+    json::ReadObject(json::NodeCacheSpecFields(), spec, out.spec);
   });
   reader.Object("status", [&](codec::Reader& status) {
-    json::ReadObject(json::kNodeCacheStatusFields, status, out.status);
+    json::ReadObject(json::NodeCacheStatusFields(), status, out.status);
   });
   if (!reader.status().ok()) {
     return reader.status();
@@ -46,10 +46,10 @@ absl::StatusOr<NodeCache> DecodeNodeCache(const codec::Json& object) {
 }
 
 codec::Json EncodeSpec(const NodeCacheSpec& spec) {
-  return json::WriteObject(json::kNodeCacheSpecFields, spec);
+  return json::WriteObject(json::NodeCacheSpecFields(), spec);
 }
 codec::Json EncodeStatus(const NodeCacheStatus& status) {
-  return json::WriteObject(json::kNodeCacheStatusFields, status);
+  return json::WriteObject(json::NodeCacheStatusFields(), status);
 }
 
 std::string_view Name(BundleState value) {

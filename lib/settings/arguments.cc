@@ -50,9 +50,6 @@ absl::StatusOr<GivenOption> ReadOption(std::string_view word, std::span<const Op
 
 absl::Status CheckValue(const GivenOption& given) {
   const Option& option = *given.option;
-  if (given.value->empty()) {
-    return absl::OkStatus();  // counts as not given
-  }
   absl::Status status;
   if (option.range.has_value()) {
     status = WholeNumber(*given.value, option.range->min, option.range->max).status();
@@ -98,15 +95,15 @@ absl::StatusOr<Arguments> Arguments::Parse(std::span<const std::string> words,
     }
     CW_ASSIGN_OR_RETURN(GivenOption given, ReadOption(words[i], options));
     const Option& option = *given.option;
-    std::vector<std::string>& values = parsed.values_[std::string(option.name)];
+    const bool is_given = parsed.Has(option.name);
     if (option.value.empty() && given.value.has_value()) {
       return UsageError(given, "takes no value");
     }
-    if (!values.empty() && !option.repeats && !option.value.empty()) {
+    if (is_given && !option.repeats && !option.value.empty()) {
       return UsageError(given, "may be given only once");
     }
     if (!given.value.has_value() && (option.value.empty() || option.is_switch)) {
-      values.emplace_back("true");
+      parsed.values_[std::string(option.name)].emplace_back("true");
       continue;
     }
     if (!given.value.has_value() && i + 1 == words.size()) {
@@ -115,8 +112,12 @@ absl::StatusOr<Arguments> Arguments::Parse(std::span<const std::string> words,
     if (!given.value.has_value()) {
       given.value = words[++i];
     }
+    const bool is_checked = option.range.has_value() || option.check != nullptr;
+    if (is_checked && given.value->empty()) {
+      continue;  // counts as not given
+    }
     CW_RETURN_IF_ERROR(CheckValue(given));
-    values.push_back(*std::move(given.value));
+    parsed.values_[std::string(option.name)].push_back(*std::move(given.value));
   }
   return parsed;
 }

@@ -36,7 +36,8 @@ struct Option {
 // Parsed arguments, whose values have passed the checks of their options.
 class Arguments {
  public:
-  // Parses "--name value", "--name=value" and "-n value"; words after "--" are in rest(). Errors:
+  // Parses "--name value", "--name=value" and "-n value"; words after "--" are in rest(). An empty
+  // value of an option that has a range or a check counts as not given. Errors:
   // INVALID_ARGUMENT names the option and the remedy: an unknown option, a missing or wrong value,
   // or a repeated option that may be given only once.
   static absl::StatusOr<Arguments> Parse(std::span<const std::string> words,
@@ -47,7 +48,7 @@ class Arguments {
   // Returns the last value given for the option; `otherwise` if it was not given.
   std::string Value(std::string_view name, std::string_view otherwise = "") const;
   std::vector<std::string> Values(std::string_view name) const;
-  // Returns the value of an option that has a range; `otherwise` if it was not given or is empty.
+  // Returns the value of an option that has a range; `otherwise` if it was not given.
   int64_t Number(std::string_view name, int64_t otherwise) const;
   const std::vector<std::string>& positionals() const { return positionals_; }
   const std::vector<std::string>& rest() const { return rest_; }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/annotations/decide.h"
 
-#include <algorithm>
-
 #include "fmt/format.h"
 #include "lib/api/annotations.h"
 #include "lib/api/names.h"

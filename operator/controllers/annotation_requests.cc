@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/controllers/annotation_requests.h"
 
-#include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"

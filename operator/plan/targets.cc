@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <set>
 
 #include "fmt/format.h"
 #include "lib/fingerprint/cpu_class.h"

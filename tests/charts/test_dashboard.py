@@ -70,7 +70,7 @@ def differences(before, after, path=""):
         yield f"{path} is {after!r}"
 
 
-def test_grafanas_model_knows_every_field_of_the_dashboard():
+def test_every_field_of_the_dashboard_exists_in_grafanas_model():
     register_default_plugins()
     read = json.loads(JSONEncoder(sort_keys=True, indent=1).encode(
         Dashboard.from_json(dashboard())))

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import time
 import urllib.request
 from pathlib import Path
 
@@ -33,6 +34,19 @@ def port_of(process):
     pytest.fail("".join(read))
 
 
+def scrape(url):
+    """Returns the metrics once the program has counted its first request to the API server, which
+    fails. Series with labels begin with their first event."""
+    deadline = time.monotonic() + 60
+    while True:
+        text = LOCAL.open(url, timeout=60).read().decode()
+        if "\ncachewarm_api_requests_total{" in text:
+            return text
+        if time.monotonic() > deadline:
+            pytest.fail(f"no request to the API server was counted in 60 s:\n{text}")
+        time.sleep(0.1)
+
+
 @pytest.fixture(scope="module", params=["Operator", "Agent"])
 def scraped(request, tmp_path_factory):
     """The name of a program, and the text of its /metrics."""
@@ -49,8 +63,7 @@ def scraped(request, tmp_path_factory):
                     "directory by CACHEWARM_BUILD")
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        url = f"http://127.0.0.1:{port_of(process)}/metrics"
-        yield request.param, LOCAL.open(url, timeout=60).read().decode()
+        yield request.param, scrape(f"http://127.0.0.1:{port_of(process)}/metrics")
     finally:
         process.kill()
         process.communicate()

@@ -71,8 +71,8 @@ def start_panels():
         Panel("Partial hits", "Starts that used a part of the cache and compiled the rest. Engines"
               " that write a file at each start have only these.",
               [(start_share("partial"), "partial hits")], "number", "percentunit", 6, 4),
-        Panel("Net time saved", "Seconds that starts were faster than the median cold start, minus"
-              " those that they were slower. Time held is subtracted.",
+        Panel("Net time saved", "Seconds saved minus seconds lost, against the median cold start."
+              " The time that a pod was held is subtracted.",
               [(q.difference(seconds(saved, RANGE), seconds(lost, RANGE)), "saved")],
               "number", "s", 6, 4),
         Panel("Starts", "First starts of pods that count for the hit rate.",
@@ -90,14 +90,15 @@ def start_panels():
               [(q.quantile(0.5, of_warmup("cachewarm_pod_start_seconds"), STEP, "result"),
                 "{{result}}")], "lines", "s"),
         Panel("GPU time saved", "Seconds saved minus seconds lost, each multiplied by the devices"
-              " of its pod, per step. Builder Jobs spend GPU time beside it.",
+              " of its pod, per step. GPU time of builder Jobs is shown separately.",
               [(q.difference(seconds("cachewarm_saved_gpu_seconds_total", STEP),
                              seconds("cachewarm_lost_gpu_seconds_total", STEP)), "saved"),
                (seconds("cachewarm_builder_gpu_seconds_total", STEP), "spent by builder Jobs")],
               "lines", "s"),
         Panel("Time to the last compiled file", "From the start of the container, of starts that"
               " compiled.", durations("cachewarm_compile_seconds", True), "lines", "s"),
-        Panel("Pods held now", "A pod past its deadline could not be released.",
+        Panel("Pods held now", "Pods past their deadline are those that the operator failed to"
+              " release.",
               [(f"sum({of_warmup('cachewarm_pods_held')})", "held"),
                (f"sum({of_warmup('cachewarm_pods_held_past_deadline')})", "past their deadline")]),
         Panel("Time that pods are held", "From the creation of a pod to its release.",
@@ -121,7 +122,7 @@ def build_panels():
         Panel("Nodes that wait for a fetch slot", "Limited by fetch.nodesMax.",
               [(q.sum_by(q.OF_WARMUP, of_warmup("cachewarm_nodes_waiting")),
                 "{{namespace}}/{{warmup}}")]),
-        Panel("Suspended bundles", "Bundles with which starts hung and that nothing has replaced.",
+        Panel("Suspended bundles", "Suspended bundles that no newer bundle has replaced.",
               [(q.sum_by(q.OF_WARMUP, of_warmup("cachewarm_suspended_bundles")),
                 "{{namespace}}/{{warmup}}")]),
     ]
@@ -163,7 +164,8 @@ def node_panels():
                ("sum(cachewarm_agent_evictable_bytes)", "evictable")], "lines", "bytes"),
         Panel("Disk used by caches", "The ten nodes with the largest caches.",
               [(f"topk(10, {used})", "{{node}} {{instance}}")], "lines", "bytes", 12),
-        Panel("Share of the byte limit", "The ten fullest nodes; none if byteLimit is 0.",
+        Panel("Share of the byte limit", "The ten nodes that use the largest share of byteLimit."
+              " Nodes without byteLimit are not shown.",
               [(f"topk(10, {used} / ({limit} > 0))", "{{node}} {{instance}}")],
               "lines", "percentunit", 12),
     ]

@@ -21,8 +21,9 @@ def total_increase(series, labels, window, before="1h"):
     """The increase over the window of a counter that the leader serves from the status of a warmup.
     `labels` are all labels of the counter. Each leader serves the same total, so that the maximum
     over the replicas continues when the leader changes or restarts. The increase is exact: the
-    difference of two totals, without the extrapolation of increase(). A total that has no sample in
-    the time `before` the window, or a larger one, is that of a new warmup and counts from 0."""
+    difference of two totals, without the extrapolation of increase(). If there is no sample in the
+    period `before` the window, or its value is larger than the present total, the warmup is new and
+    the total counts from 0."""
     now = f"max by ({labels}) (last_over_time({series}[{window}]))"
     then = f"max by ({labels}) (last_over_time({series}[{before}] offset {window}))"
     return f"({now} - ({then} <= {now}) or {now})"
@@ -41,8 +42,8 @@ def increase(series, window, before="1h"):
 
 def events(series, window, before="1h"):
     """The increase of a counter in the memory of a program that counts by one. increase()
-    extrapolates to the borders of the window, so that one event becomes 1.02; the number is an
-    integer again."""
+    extrapolates to the borders of the window, so one event becomes 1.02. This function rounds the
+    result to an integer."""
     return f"round{increase(series, window, before)}"
 
 
@@ -59,7 +60,7 @@ def quantile(share, histogram, window, labels=""):
 
 
 def share(part, whole, least=0):
-    """part / whole; 0 where there is only a whole, no value where the whole is below `least`."""
+    """Returns part / whole: 0 if `part` is missing, no value if `whole` is 0 or below `least`."""
     bound = f"({whole} >= {least})" if least else f"({whole} > 0)"
     return f"({part} or 0 * {whole}) / {bound}"
 

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-// Limits that other rooms or several tables use. tests/unit/lib/api/fields_test.cc compares the
-// tables with crds/*.yaml.
+// Limits that other directories, or several tables, use. tests/unit/lib/api/fields_test.cc compares
+// the tables with crds/*.yaml.
 namespace cachewarm::api::json {
 
 inline constexpr size_t kMessageBytes = 1024;

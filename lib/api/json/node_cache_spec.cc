@@ -108,6 +108,8 @@ constexpr Field<NodeCacheSpec> kNodeCacheSpec[] = {
 
 }  // namespace
 
-const Rows<NodeCacheSpec> kNodeCacheSpecFields = kNodeCacheSpec;
+Rows<NodeCacheSpec> NodeCacheSpecFields() {
+  return kNodeCacheSpec;
+}
 
 }  // namespace cachewarm::api::json

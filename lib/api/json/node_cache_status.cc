@@ -115,6 +115,8 @@ constexpr Field<NodeCacheStatus> kNodeCacheStatus[] = {
 
 }  // namespace
 
-const Rows<NodeCacheStatus> kNodeCacheStatusFields = kNodeCacheStatus;
+Rows<NodeCacheStatus> NodeCacheStatusFields() {
+  return kNodeCacheStatus;
+}
 
 }  // namespace cachewarm::api::json

@@ -25,7 +25,7 @@ void CheckVariable(Reader& reader, const EnvVar&) {
 void CheckToleration(Reader& reader, const Toleration& toleration) {
   reader.Only({"key", "operator", "value", "effect"});
   if (toleration.op == "Exists" && !toleration.value.empty()) {
-    reader.Fail("value", "is only for the operator Equal; remove it");
+    reader.Fail("value", "must be empty if operator is Exists; remove value or set operator Equal");
   }
 }
 

@@ -49,9 +49,9 @@ inline constexpr Field<EvictableTree> kEvictableTree[] = {
     Optional<&EvictableTree::unlinked_time>("unlinkedTime"),
 };
 
-extern const Rows<WarmupSpec> kWarmupSpecFields;
-extern const Rows<WarmupStatus> kWarmupStatusFields;
-extern const Rows<NodeCacheSpec> kNodeCacheSpecFields;
-extern const Rows<NodeCacheStatus> kNodeCacheStatusFields;
+Rows<WarmupSpec> WarmupSpecFields();
+Rows<WarmupStatus> WarmupStatusFields();
+Rows<NodeCacheSpec> NodeCacheSpecFields();
+Rows<NodeCacheStatus> NodeCacheStatusFields();
 
 }  // namespace cachewarm::api::json

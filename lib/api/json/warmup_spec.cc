@@ -207,6 +207,8 @@ void CheckCacheChoice(Reader& reader, const CacheChoice& cache) {
   }
 }
 
-const Rows<WarmupSpec> kWarmupSpecFields = kWarmupSpec;
+Rows<WarmupSpec> WarmupSpecFields() {
+  return kWarmupSpec;
+}
 
 }  // namespace cachewarm::api::json

@@ -110,6 +110,7 @@ constexpr Field<BuilderStatus> kBuilderStatus[] = {
     Optional<&BuilderStatus::node>("node", kName),
     Always<&BuilderStatus::attempt>("attempt", {.min = 1}),
     Optional<&BuilderStatus::bundles_suspended>("bundlesSuspended"),
+    Optional<&BuilderStatus::gpu_seconds>("gpuSeconds"),
     Optional<&BuilderStatus::ranks>("ranks", {.items = kRanksMax, .bytes = kUidBytes}),
     Optional<&BuilderStatus::reason>("reason", kReason),
     Optional<&BuilderStatus::message>("message", kMessage),
@@ -187,6 +188,8 @@ constexpr Field<WarmupStatus> kWarmupStatus[] = {
 
 }  // namespace
 
-const Rows<WarmupStatus> kWarmupStatusFields = kWarmupStatus;
+Rows<WarmupStatus> WarmupStatusFields() {
+  return kWarmupStatus;
+}
 
 }  // namespace cachewarm::api::json

@@ -66,6 +66,7 @@ constexpr std::string_view TextOf(const std::array<Word<E>, N>& words, E value) 
 template <typename E, size_t N>
 std::vector<std::string_view> TextsOf(const std::array<Word<E>, N>& words) {
   std::vector<std::string_view> texts;
+  texts.reserve(N);
   for (const Word<E>& word : words) {
     texts.push_back(word.text);
   }

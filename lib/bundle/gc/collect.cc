@@ -156,6 +156,7 @@ class Collection {
     std::stable_sort(ordered.begin(), ordered.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
     std::vector<const GcItem*> found;
+    found.reserve(ordered.size());
     for (const auto& [depth, item] : ordered) {
       found.push_back(item);
     }
@@ -235,7 +236,8 @@ absl::StatusOr<GcRepository> ReadGcRepository(const RepositoryRef& ref, std::sto
         continue;
       }
       CW_ASSIGN_OR_RETURN(GcManifest manifest, reader.Read({.digest = referrer.digest}));
-      // The list of referrers is unverified: an item that is none is not deleted.
+      // The list of referrers is unverified: skip an item without a subject, so that it is not
+      // deleted.
       if (manifest.subject.has_value()) {
         repository.manifests.push_back(std::move(manifest));
       }

@@ -24,9 +24,9 @@ int64_t HeaderBytes(const Entry& entry) {
 }
 
 // Returns the large file that begins in the first of `frames`, which are those up to the next
-// listed file. Its header and its padded content fill its frames exactly. Another packer's header
-// may have another size: if no number of frames suits this packer's, the first suits that holds the
-// content.
+// listed file. Its header and its padded content fill its frames exactly. Another packer may write
+// a header of another size. If this packer's header size matches no number of frames, the file gets
+// the smallest number of frames that can hold a header and the content.
 LargeFile PlaceInFrames(const Entry& entry, int64_t own_header, std::span<const int64_t> frames) {
   const int64_t padded_bytes = PaddedToBlock(entry.bytes);
   LargeFile file{.entry = &entry, .frames = static_cast<int64_t>(frames.size())};

@@ -32,7 +32,8 @@ struct LargeFile {
 
 // Returns the large files of a bundle, at most one for each frame in which a file begins. Their
 // offsets follow from the sizes in the index, so a frame can be written before the frames before it
-// have been read. A reader must compare the first frame with them: only its tar header proves them.
+// have been read. They are unverified until the reader has compared them with the tar header in the
+// first frame.
 std::vector<LargeFile> LargeFilesOf(const Config& config);
 
 // A range of contiguous frames in one layer.

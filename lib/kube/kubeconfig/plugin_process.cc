@@ -245,9 +245,13 @@ void PluginProcess::End() {
     return;
   }
   Signal(SIGTERM);
+  // WNOWAIT: the id of the group stays valid for the second signal, which ends members that ignore
+  // SIGTERM.
   for (Duration waited{0}; waited < kTermGrace; waited += Duration(kTickMs)) {
-    if (Ended().has_value()) {
-      return;
+    siginfo_t ended{};
+    if (::waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        ended.si_pid == process_) {
+      break;
     }
     ::poll(nullptr, 0, kTickMs);
   }

@@ -310,19 +310,10 @@ void FollowCandidate(const Context& context, Builds& builds, const LiveKey& key,
                                 builder.pod_name, pod->pod->node)});
     return;
   }
-  const Duration pending = std::chrono::seconds(context.in.warmup.spec.compile.pending_seconds);
-  if (context.in.now >= builder.elected_time + pending) {
-    FailBuild(
-        context, builds.effects, builder,
-        {.event = BuildEvent::kPendingTimeout,
-         .message = fmt::format("pod {} did not start within compile.pendingSeconds ({} s){}",
-                                builder.pod_name, context.in.warmup.spec.compile.pending_seconds,
-                                pod->container == nullptr || pod->container->message.empty()
-                                    ? ""
-                                    : ": " + pod->container->message)});
-    return;
-  }
-  builds.effects.RequeueAt(builder.elected_time + pending);
+  EndAfterPending(context, builds.effects, builder,
+                  {.since = builder.elected_time,
+                   .subject = fmt::format("pod {}", builder.pod_name),
+                   .reported = pod->container == nullptr ? "" : pod->container->message});
 }
 
 void Follow(const Context& context, Builds& builds, BuilderStatus& builder) {

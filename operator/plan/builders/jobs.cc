@@ -167,11 +167,7 @@ void FollowJob(const Context& context, Builds& builds, const LiveKey* key, Build
     FollowCapture(context, builds, builder);
     return;
   }
-  if (job != nullptr && job->refused) {
-    FailBuild(
-        context, builds.effects, builder,
-        {.event = BuildEvent::kJobRejected,
-         .message = fmt::format("the API server rejected Job {}: {}", job->name, job->message)});
+  if (EndRejectedJob(context, builds.effects, builder, job)) {
     return;
   }
   if (job != nullptr && job->failed && !job->deleting) {
@@ -179,17 +175,12 @@ void FollowJob(const Context& context, Builds& builds, const LiveKey* key, Build
               {.event = BuildEvent::kJobFailed, .message = TerminationMessage(pod, job->message)});
     return;
   }
-  const Duration pending = std::chrono::seconds(context.in.warmup.spec.compile.pending_seconds);
-  if (context.in.now >= builder.elected_time + pending) {
-    FailBuild(
-        context, builds.effects, builder,
-        {.event = BuildEvent::kPendingTimeout,
-         .message = fmt::format("Job {} did not start within compile.pendingSeconds ({} s): {}",
-                                builder.job, context.in.warmup.spec.compile.pending_seconds,
-                                TerminationMessage(pod, "its pod was not scheduled"))});
+  if (EndAfterPending(context, builds.effects, builder,
+                      {.since = builder.elected_time,
+                       .subject = fmt::format("Job {}", builder.job),
+                       .reported = TerminationMessage(pod, "its pod was not scheduled")})) {
     return;
   }
-  builds.effects.RequeueAt(builder.elected_time + pending);
   if (context.in.now < builder.elected_time + kJobStartGrace) {
     builds.effects.RequeueAt(builder.elected_time + kJobStartGrace);
   }

@@ -73,20 +73,13 @@ std::string WhyNotRequested(const Context& context, const NodeState& node,
 }
 
 // Fails the build if the container of the proof has not started in time; `why` is the cause.
-void AwaitProofPod(const Context& context, Builds& builds, const std::string& why,
+void AwaitProofPod(const Context& context, Builds& builds, const std::string& reported,
                    BuilderStatus& builder) {
-  const int seconds = context.in.warmup.spec.compile.pending_seconds;
-  const WallTime deadline = builder.proof->started_time + std::chrono::seconds(seconds);
-  if (context.in.now >= deadline) {
-    FailBuild(
-        context, builds.effects, builder,
-        {.event = BuildEvent::kPendingTimeout,
-         .message = fmt::format("the proof of bundle {} did not start on node {} within "
-                                "compile.pendingSeconds ({} s): {}",
-                                builder.captured->digest.ToString(), builder.node, seconds, why)});
-    return;
-  }
-  builds.effects.RequeueAt(deadline);
+  EndAfterPending(context, builds.effects, builder,
+                  {.since = builder.proof->started_time,
+                   .subject = fmt::format("the proof of bundle {} on node {}",
+                                          builder.captured->digest.ToString(), builder.node),
+                   .reported = reported});
 }
 
 void RequestProof(const Context& context, Builds& builds, const NodeState& node,
@@ -153,6 +146,7 @@ void FollowProofPod(const Context& context, Builds& builds, const PodView& pod,
 
 void BeginProof(const Context& context, Builds& builds, BuilderStatus& builder) {
   Advance(builder, BuildEvent::kMustProve);
+  builder.gpu_seconds = JobGpuSeconds(context, builder);
   builder.proof = api::ProofStatus{.started_time = context.stamp()};
   AwaitProofPod(context, builds, "", builder);
 }
@@ -183,11 +177,7 @@ void FollowProof(const Context& context, Builds& builds, const LiveKey* key,
     return;
   }
   const BuilderJob* job = FindJob(context, proof.job);
-  if (job != nullptr && job->refused) {
-    FailBuild(
-        context, builds.effects, builder,
-        {.event = BuildEvent::kJobRejected,
-         .message = fmt::format("the API server rejected Job {}: {}", job->name, job->message)});
+  if (EndRejectedJob(context, builds.effects, builder, job)) {
     return;
   }
   if (job != nullptr && job->failed && !job->deleting) {

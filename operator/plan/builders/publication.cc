@@ -52,23 +52,32 @@ double SecondsSince(const Context& context, const BuilderStatus& builder) {
   return std::chrono::duration<double>(context.in.now - builder.elected_time).count();
 }
 
-double JobGpuSeconds(const Context& context, const BuilderStatus& builder) {
-  const PodView* pod = builder.job.empty() ? nullptr : FindPod(context, builder.pod_uid);
-  if (pod == nullptr || pod->container == nullptr || pod->container->started_time == WallTime{}) {
-    return 0;
-  }
-  const Duration ran = std::max(Duration(0), context.in.now - pod->container->started_time);
-  return pod->factors.devices * std::chrono::duration<double>(ran).count();
-}
-
-BuildOutcome OutcomeOf(const Context& context, const BuilderStatus& builder) {
+// Ends the life of `builder`, whose state and reason are set, and returns its outcome.
+BuildOutcome TakeOutcome(const Context& context, BuilderStatus& builder) {
+  const double gpu_seconds = JobGpuSeconds(context, builder);
+  builder.gpu_seconds = 0;
+  builder.captured.reset();
+  builder.proof.reset();
   return {.gpu_type = builder.gpu_type,
           .reason = builder.reason,
           .seconds = SecondsSince(context, builder),
-          .gpu_seconds = JobGpuSeconds(context, builder)};
+          .gpu_seconds = gpu_seconds};
 }
 
 }  // namespace
+
+double JobGpuSeconds(const Context& context, const BuilderStatus& builder) {
+  const PodView* pod =
+      FindPod(context, builder.proof.has_value() ? builder.proof->pod_uid : builder.pod_uid);
+  if (builder.job.empty() || pod == nullptr || pod->container == nullptr ||
+      pod->container->started_time == WallTime{}) {
+    return builder.gpu_seconds;
+  }
+  const api::ContainerStatus& container = *pod->container;
+  const WallTime end = container.terminated ? container.ended_time : context.in.now;
+  const Duration ran = std::max(Duration(0), end - container.started_time);
+  return builder.gpu_seconds + pod->factors.devices * std::chrono::duration<double>(ran).count();
+}
 
 void FailBuild(const Context& context, Effects& effects, BuilderStatus& builder,
                BuildFailure failure) {
@@ -78,15 +87,42 @@ void FailBuild(const Context& context, Effects& effects, BuilderStatus& builder,
   }
   builder.finished_time = context.stamp();
   builder.message = TruncateMessage(std::move(failure.message));
-  builder.captured.reset();
-  builder.proof.reset();
+  BuildOutcome outcome = TakeOutcome(context, builder);
   if (action == BuildAction::kRetire) {
     return;
   }
-  effects.builds_finished.push_back(OutcomeOf(context, builder));
+  effects.builds_finished.push_back(std::move(outcome));
   effects.RecordEvent(context.in.warmup, true, builder.reason,
                       fmt::format("build attempt {} for {}, {} failed: {}", builder.attempt,
                                   builder.gpu_type, builder.cpu_class, builder.message));
+}
+
+bool EndAfterPending(const Context& context, Effects& effects, BuilderStatus& builder,
+                     const PendingBuild& pending) {
+  const int seconds = context.in.warmup.spec.compile.pending_seconds;
+  const WallTime deadline = pending.since + std::chrono::seconds(seconds);
+  if (context.in.now < deadline) {
+    effects.RequeueAt(deadline);
+    return false;
+  }
+  FailBuild(context, effects, builder,
+            {.event = BuildEvent::kPendingTimeout,
+             .message = fmt::format("{} did not start within compile.pendingSeconds ({} s){}{}",
+                                    pending.subject, seconds, pending.reported.empty() ? "" : ": ",
+                                    pending.reported)});
+  return true;
+}
+
+bool EndRejectedJob(const Context& context, Effects& effects, BuilderStatus& builder,
+                    const BuilderJob* job) {
+  if (job == nullptr || !job->refused) {
+    return false;
+  }
+  FailBuild(
+      context, effects, builder,
+      {.event = BuildEvent::kJobRejected,
+       .message = fmt::format("the API server rejected Job {}: {}", job->name, job->message)});
+  return true;
 }
 
 void CompleteBuild(const Context& context, Builds& builds, BuilderStatus& builder) {
@@ -119,9 +155,7 @@ void PublishBundle(const Context& context, Builds& builds, BuilderStatus& builde
                   bundle.bytes, builder.pod_name, DescribeOrigin(context, builder),
                   builder.gpu_type, builder.cpu_class, bundle.digest.ToString()));
   Advance(builder, event);
-  builder.captured.reset();
-  builder.proof.reset();
-  builds.effects.builds_finished.push_back(OutcomeOf(context, builder));
+  builds.effects.builds_finished.push_back(TakeOutcome(context, builder));
   builds.bundles.Publish(std::move(bundle));
 }
 

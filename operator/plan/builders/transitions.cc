@@ -7,6 +7,7 @@
 #include <array>
 #include <iterator>
 #include <stdexcept>
+#include <utility>
 
 #include "lib/api/reasons.h"
 #include "operator/plan/context.h"
@@ -93,6 +94,45 @@ constexpr std::array<std::string_view, 9> kPhaseNames = {"no build", "Candidate"
                                                          "Starting", "Packing",   "Ranks",
                                                          "Proving",  "Captured",  "Failed"};
 
+// In clauses for users.
+constexpr std::pair<BuildEvent, std::string_view> kEventNames[] = {
+    {kHeldPodElected, "a held pod of the template is elected"},
+    {kPodElected, "a running pod is elected"},
+    {kJobElected, "a builder Job is requested"},
+    {kContainerStarted, "the builder's container starts"},
+    {kKeyUnused, "no pod uses the image any more, or no node has the GPU type and CPU class"},
+    {kPodGone, "the builder's pod or container is gone"},
+    {kWrongNode, "the pod is scheduled to a node with another GPU type or CPU class"},
+    {kPendingTimeout, "compile.pendingSeconds have passed before the container started"},
+    {kJobRejected, "the API server rejects the Job"},
+    {kJobFailed, "the Job fails before its container starts"},
+    {kWorkloadBlocked, "a pod of the workload needs the capacity, quota or volume of the Job"},
+    {kPaused, "spec.paused is set"},
+    {kAgentWaits, "the agent reports that it waits"},
+    {kAgentPacks, "the agent reports that it packs"},
+    {kPublishRetried, "the agent reports a failed publication, which it retries"},
+    {kPushed, "the files are published, and the pods of the group have started"},
+    {kNodeGone, "the node is gone"},
+    {kNodeChanged, "the node has another GPU type or CPU class"},
+    {kPodChanged, "the pod has another image, device count or container"},
+    {kContainerEnded, "the container exits with an error"},
+    {kContainerRestarted, "the container restarts"},
+    {kRequestFailed, "a request of compile.requests fails"},
+    {kReadyTimeout, "compile.timeoutSeconds have passed before the pods were ready"},
+    {kSettleTimeout, "compile.timeoutSeconds have passed before the cache settled"},
+    {kPublishTimeout, "compile.timeoutSeconds have passed and the last publication failed"},
+    {kCaptureFailed, "the agent reports that it cannot capture (its reason replaces this one)"},
+    {kBundleSuspended, "the bundle with which the pod started is suspended"},
+    {kAllCaptured, "no pod of the group is left"},
+    {kSuspendedAgain, "no pod of the group is left, and the bundle is a suspended one"},
+    {kMustProve, "no pod of the group is left, and the bundle must be proven"},
+    {kProven, "the pod of the proof is ready"},
+    {kProofDropped, "spec.compile.proof is removed"},
+    {kProofLost,
+     "the key is no longer used, the node is gone or has another GPU type or CPU class, or the pod "
+     "of the proof is gone"},
+    {kProofRefused, "the engine refuses the bundle, or is not ready in time"}};
+
 }  // namespace
 
 std::span<const BuildTransition> BuildTransitions() {
@@ -158,77 +198,9 @@ std::string_view Name(BuildPhase phase) {
 }
 
 std::string_view Name(BuildEvent event) {
-  switch (event) {
-    case kHeldPodElected:
-      return "a held pod of the template is elected";
-    case kPodElected:
-      return "a running pod is elected";
-    case kJobElected:
-      return "a builder Job is requested";
-    case kContainerStarted:
-      return "the builder's container starts";
-    case kKeyUnused:
-      return "no pod uses the image any more, or no node has the GPU type and CPU class";
-    case kPodGone:
-      return "the builder's pod or container is gone";
-    case kWrongNode:
-      return "the pod is scheduled to a node with another GPU type or CPU class";
-    case kPendingTimeout:
-      return "compile.pendingSeconds have passed before the container started";
-    case kJobRejected:
-      return "the API server rejects the Job";
-    case kJobFailed:
-      return "the Job fails before its container starts";
-    case kWorkloadBlocked:
-      return "a pod of the workload needs the capacity, quota or volume of the Job";
-    case kPaused:
-      return "spec.paused is set";
-    case kAgentWaits:
-      return "the agent reports that it waits";
-    case kAgentPacks:
-      return "the agent reports that it packs";
-    case kPublishRetried:
-      return "the agent reports a failed publication, which it retries";
-    case kPushed:
-      return "the files are published, and the pods of the group have started";
-    case kNodeGone:
-      return "the node is gone";
-    case kNodeChanged:
-      return "the node has another GPU type or CPU class";
-    case kPodChanged:
-      return "the pod has another image, device count or container";
-    case kContainerEnded:
-      return "the container exits with an error";
-    case kContainerRestarted:
-      return "the container restarts";
-    case kRequestFailed:
-      return "a request of compile.requests fails";
-    case kReadyTimeout:
-      return "compile.timeoutSeconds have passed before the pods were ready";
-    case kSettleTimeout:
-      return "compile.timeoutSeconds have passed before the cache settled";
-    case kPublishTimeout:
-      return "compile.timeoutSeconds have passed and the last publication failed";
-    case kCaptureFailed:
-      return "the agent reports that it cannot capture (its reason replaces this one)";
-    case kBundleSuspended:
-      return "the bundle with which the pod started is suspended";
-    case kAllCaptured:
-      return "no pod of the group is left";
-    case kSuspendedAgain:
-      return "no pod of the group is left, and the bundle is a suspended one";
-    case kMustProve:
-      return "no pod of the group is left, and the bundle must be proven";
-    case kProven:
-      return "the pod of the proof is ready";
-    case kProofDropped:
-      return "spec.compile.proof is removed";
-    case kProofLost:
-      return "the proof lost its key, node or pod";
-    case kProofRefused:
-      return "the engine refuses the bundle, or is not ready in time";
-  }
-  return "";
+  const auto* const found = std::find_if(std::begin(kEventNames), std::end(kEventNames),
+                                         [&](const auto& row) { return row.first == event; });
+  return found == std::end(kEventNames) ? "" : found->second;
 }
 
 }  // namespace cachewarm::plan

@@ -37,7 +37,8 @@ bool IsWaitWorthwhile(const HeldPod& held) {
 }
 
 constexpr GateRule kGateRules[] = {
-    {.when = "the CacheWarmup is deleted, paused or not injected, or gate.mode is Never",
+    {.when =
+         "the CacheWarmup is paused or being deleted, its injection is off, or gate.mode is Never",
      .applies = IsHoldingDisabled,
      .reason = reason::kReleasedHoldingDisabled,
      .preference = ReleasePreference::kWarmNodes},
@@ -65,8 +66,8 @@ constexpr GateRule kGateRules[] = {
      .applies = [](const HeldPod& held) { return held.context.in.now >= held.deadline; },
      .reason = reason::kReleasedAtDeadline,
      .preference = ReleasePreference::kWarmNodes},
-    {.when = "gate.mode is Hold, and more than one node is warming for each ten warm ones, or no "
-             "node is warm and a failed fetch is retried",
+    {.when = "gate.mode is Hold, and either fewer than ten nodes are warm for each warming one, or "
+             "no node is warm and a failed fetch will be retried",
      .applies = AwaitsEnoughWarmNodes,
      .action = GateAction::kHold},
     {.when = "gate.mode is Auto, no node is warm, and waiting for a warming node takes less time "

@@ -33,8 +33,8 @@ struct GateRule {
   std::string_view when;  // for docs/reference/gates.md
   bool (*applies)(const HeldPod& held);
   GateAction action = GateAction::kRelease;
-  // api::reason::kReleased…; empty for a pod that stays held, and for the row of the workload's
-  // rule
+  // api::reason::kReleased…; empty if the pod stays held, or if the reason comes from the
+  // WorkloadRule of the workload (hold_policy.h)
   std::string_view reason = {};
   ReleasePreference preference = ReleasePreference::kNone;
 };

@@ -17,11 +17,11 @@ namespace cachewarm::plan {
 //   builder               0
 // The cold median is the median of cold starts; if there were none, of builders' starts. `most` is
 // the median time from the start of the container to the last compiled file, of cold and builders'
-// starts with the sample's key: after that file a cache saves nothing. It holds for engines that
-// write one file after all compiles as well as for those that write many. If no such start was
-// observed, `most` is the compile time recorded in the bundle; if that is unknown too, it is 0. If
-// there is no cold median, or the start of `sample` was not measured, the result is −hold (of a
-// builder: 0).
+// starts with the sample's key: after that file a cache saves nothing. This limit is correct both
+// for engines that write one file after all compiles and for engines that write many. If no such
+// start was observed, `most` is the compile time recorded in the bundle; if that is unknown too, it
+// is 0. If there is no cold median, or the start of `sample` was not measured, the result is −hold
+// (of a builder: 0).
 double NetSavedSeconds(const api::Starts& starts, const std::vector<api::BundleStatus>& bundles,
                        const api::StartSample& sample);
 

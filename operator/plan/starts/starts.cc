@@ -250,7 +250,7 @@ CountedStarts DecideStarts(const PlanContext& context) {
   }
   if (out.starts.counting_started_time != WallTime{}) {
     for (const Target& target : context.targets) {
-      TotalsOf(out.starts, target.gpu_type);
+      TotalsOf(out.starts, target.gpu_type);  // so that its counters are served from 0 on
     }
     for (const BuildOutcome& build : context.builds.effects.builds_finished) {
       double& total = TotalsOf(out.starts, build.gpu_type).builder_gpu_seconds;

@@ -190,7 +190,7 @@ REFUSED = {
             (
                 "of a taint's every value",
                 {"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]},
-                "value is only for the operator Equal",
+                "value must be empty if operator is Exists",
             ),
             ("too long", {"args": ["a"] * 65}, "must have at most 64 items"),
             *(

@@ -65,7 +65,8 @@ class OperatorProgram : public ::testing::Test {
     return answer.ok() ? answer->body : "";
   }
   bool AwaitMetric(const std::string& line) const {
-    return fakes::Await([&] { return Get("/metrics").find(line) != std::string::npos; },
+    // A sample begins a line; in a HELP line the same words may follow the name.
+    return fakes::Await([&] { return Get("/metrics").find("\n" + line) != std::string::npos; },
                         std::chrono::seconds(60));
   }
   // The program's time from SIGTERM to its end; it must end well.

@@ -111,7 +111,7 @@ TEST_F(ProgramTest, UsageErrorsAreExplained) {
                {{"pack", "a", "b", "c"}, "pack takes DIRECTORY BUNDLE"},
                {{"verify", "x", "--nope"}, "--nope: unknown option; --help lists all options"},
                {{"verify", "x", "--quite"}, "--quite: unknown option; did you mean --quiet?"},
-               {{"verify", "x", "--", "y"}, "nothing may follow --"}};
+               {{"verify", "x", "--", "y"}, "this verb takes no words after \"--\""}};
   for (const auto& c : cases) {
     const Outcome outcome = Run(c.words);
     EXPECT_EQ(outcome.code, 2) << c.message;

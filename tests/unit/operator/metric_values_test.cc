@@ -90,11 +90,11 @@ TEST_F(LeadingOperator, EachLeaderServesTheTotalsOfTheStatus) {
   server_.Put(kube::kNamespaces, testing::NamespaceObject("default"));
   const std::string cpu = "{namespace=\"default\",warmup=\"llama\",gpu_type=\"cpu\"";
   const auto hits = [&] { return Value("cachewarm_pod_starts_total" + cpu + ",result=\"hit\"}"); };
+  const auto saved = [&] { return Value("cachewarm_saved_seconds_total" + cpu + "}"); };
   for (int leader = 0; leader < 2; ++leader) {
     Start();
-    EXPECT_TRUE(Eventually([&] { return hits() == 7; })) << log_.Text();
+    EXPECT_TRUE(Eventually([&] { return hits() == 7 && saved() == 12.5; })) << log_.Text();
     EXPECT_EQ(Value("cachewarm_pod_starts_total" + cpu + ",result=\"miss\"}"), 0);
-    EXPECT_EQ(Value("cachewarm_saved_seconds_total" + cpu + "}"), 12.5);
     Stop();
     EXPECT_EQ(hits(), -1) << "a replica that does not lead serves no totals";
     stop_ = {};

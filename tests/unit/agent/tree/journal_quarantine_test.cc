@@ -36,7 +36,7 @@ DamagedTree Damage() {
           .path = "inductor/a",
           .message = "its content changed",
           .digest = DigestOf("a"),
-          .inode = 7,
+          .inode = UINT64_MAX - 7,
           .untouched = true};
 }
 

@@ -196,7 +196,7 @@ TEST_F(GcFlags, KeepUsedKeepsWhatNodesAndWarmupsNeed) {
   EXPECT_EQ(outcome.code, kOk) << outcome.err;
   EXPECT_THAT(outcome.out, ContainsRegex("kept +wanted .*" + on_node.ToString()));
   EXPECT_THAT(Left(), UnorderedElementsAre(on_node, newest, recorded)) << unneeded.Short();
-  // Without access to the cluster, only number and age count.
+  // Without --keep-used, the decision does not depend on the cluster.
   EXPECT_EQ(Gc({"--expire", "1d"}).code, kOk);
   EXPECT_THAT(Left(), IsEmpty());
 }

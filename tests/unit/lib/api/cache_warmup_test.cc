@@ -164,7 +164,7 @@ TEST(CacheWarmup, OverridesOutsideTheListAreRejected) {
   refused("{}", ": is empty; set one of its fields, or remove it");
   refused(R"({"args": "a"})", ".args: expected a list of at most 64 strings");
   refused(R"({"args": [")" + std::string(4097, 'x') + R"("]})",
-          ".args: an item is longer than 4096 bytes");
+          ".args: has a string longer than 4096 bytes");
   refused(R"({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]})",
           ".env[0].valueFrom: unknown field; expected one of name, value");
   refused(R"({"env": [{"name": "A B"}]})",
@@ -175,7 +175,8 @@ TEST(CacheWarmup, OverridesOutsideTheListAreRejected) {
   refused(R"({"tolerations": [{"key": "a", "effect": "Never"}]})",
           ".tolerations[0].effect: expected one of NoSchedule, PreferNoSchedule, NoExecute");
   refused(R"({"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]})",
-          ".tolerations[0].value: is only for the operator Equal; remove it");
+          ".tolerations[0].value: must be empty if operator is Exists; remove value or set "
+          "operator Equal");
   refused(R"({"tolerations": [{"key": "a", "tolerationSeconds": 1}]})",
           ".tolerations[0].tolerationSeconds: unknown field; expected one of key, operator, value, "
           "effect");

@@ -25,10 +25,10 @@ struct Resource {
 std::vector<Resource> Resources() {
   const Json warmup = LoadSchema("cachewarmups.yaml")["properties"];
   const Json node = LoadSchema("nodecaches.yaml")["properties"];
-  return {{"CacheWarmup.spec", warmup["spec"], RulesOf(kWarmupSpecFields)},
-          {"CacheWarmup.status", warmup["status"], RulesOf(kWarmupStatusFields)},
-          {"NodeCache.spec", node["spec"], RulesOf(kNodeCacheSpecFields)},
-          {"NodeCache.status", node["status"], RulesOf(kNodeCacheStatusFields)}};
+  return {{"CacheWarmup.spec", warmup["spec"], RulesOf(WarmupSpecFields())},
+          {"CacheWarmup.status", warmup["status"], RulesOf(WarmupStatusFields())},
+          {"NodeCache.spec", node["spec"], RulesOf(NodeCacheSpecFields())},
+          {"NodeCache.status", node["status"], RulesOf(NodeCacheStatusFields())}};
 }
 
 // Rows with a reader and a writer of their own, which know no limits of the fields inside.

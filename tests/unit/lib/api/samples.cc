@@ -72,6 +72,7 @@ BuilderStatus FullBuilder() {
           .state = BuilderState::kFailed,
           .attempt = 2,
           .bundles_suspended = 1,
+          .gpu_seconds = 41.5,
           .elected_time = At(2000),
           .answered_time = At(2500),
           .finished_time = At(3250),

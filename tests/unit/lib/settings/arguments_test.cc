@@ -58,6 +58,14 @@ TEST(Arguments, ValueMayBeEmptyOrContainEqualsSign) {
   EXPECT_EQ(Parse({})->Value("file", "x"), "x");
 }
 
+TEST(Arguments, EmptyValueOfACheckedOptionCountsAsNotGiven) {
+  const auto parsed = Parse({"--count=", "--short", "", "--short=abc"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_FALSE(parsed->Has("count"));
+  EXPECT_EQ(parsed->Number("count", 7), 7);
+  EXPECT_EQ(parsed->Values("short"), Words{"abc"});
+}
+
 TEST(Arguments, ErrorsNameTheOption) {
   const struct {
     Words words;

@@ -154,7 +154,7 @@ TEST(Settings, VariableHasTheNameOfTheFlag) {
   EXPECT_EQ(example.ToTable().settings.back().Environment(), "CACHEWARM_SECRET_FILE");
 }
 
-TEST(Settings, DefaultIsTheInitialValueUnlessSaidInWords) {
+TEST(Settings, DefaultIsTheInitialValueUnlessFallbackIsSet) {
   Example example;
   example.elect = true;
   const Table table = example.ToTable();

@@ -235,7 +235,7 @@ TEST_F(WarmupsTest, RecreatedWarmupKeepsPodsAndLosesOldEntries) {
   }
 }
 
-TEST_F(WarmupsTest, DeletedWarmupTakesItsTotalsAwayAndItsSuccessorCountsFromZero) {
+TEST_F(WarmupsTest, SeriesOfADeletedWarmupAreRemoved) {
   codec::Json warmup = WarmupObject("llama");
   warmup["status"]["starts"]["gpuTypes"] =
       codec::Json::array({{{"gpuType", "cpu"}, {"counts", {{"hit", 7}}}}});

@@ -193,7 +193,8 @@ TEST(GcPlan, ASharedBlobFreesNothing) {
                                        BundleOf("3", hours(10))};
   EXPECT_THAT(FreedBytes({{.name = "r", .manifests = manifests, .complete = true}}),
               ElementsAre(Pair("r", ElementsAre(210, 210))));
-  // The layer of the kept bundle is free of charge, that of two deleted ones counts once.
+  // The layer that the kept bundle uses frees no bytes; the layer of two deleted bundles counts
+  // once.
   manifests[0].blobs[0] = manifests[2].blobs[0];
   manifests[0].blobs[1] = manifests[1].blobs[1];
   EXPECT_THAT(FreedBytes({{.name = "r", .manifests = manifests, .complete = true}}),

@@ -70,7 +70,7 @@ TEST_F(RegistryCollect, EndlessListsAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(store_->ListManifests(kRepository, {}).status()));
 }
 
-TEST_F(RegistryCollect, TagsAreResolvedAndThoseOfReferrerListsLeftOut) {
+TEST_F(RegistryCollect, ListingResolvesTagsAndOmitsReferrerLists) {
   const WallTime time{std::chrono::seconds(1'796'000'000)};
   const std::string dated = DatedTag(kKeyTag, DigestOf("one"), time);
   http_->ThenRespond(200, fmt::format(R"({{"tags":["v1","{}","{}","deleted","../x"]}})", dated,

@@ -150,6 +150,16 @@ TEST_F(PluginProcessTest, DeadlineEndsThePluginAndItsChildren) {
   EXPECT_TRUE(fakes::Await([&child] { return !IsRunning(child); }));
 }
 
+TEST_F(PluginProcessTest, DeadlineEndsChildrenThatIgnoreSigterm) {
+  context_.deadline = Duration(1500);
+  const std::string child = Script(
+      "stubborn", "trap '' TERM; echo $$ > " + (folder_ / "child") + "; while :; do sleep 1; done");
+  EXPECT_FALSE(RunScript(child + " & trap 'exit 0' TERM; wait").ok());
+  const std::string id = FirstLine("child");
+  ASSERT_NE(id, "");
+  EXPECT_TRUE(fakes::Await([&id] { return !IsRunning(id); }));
+}
+
 TEST_F(PluginProcessTest, FloodOfErrorOutputDoesNotDelayTheDeadline) {
   context_.deadline = Duration(200);
   EXPECT_THAT(Message(RunScript("cat /dev/zero >&2").status()), HasSubstr("did not end within"));

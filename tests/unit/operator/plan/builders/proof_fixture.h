@@ -22,6 +22,15 @@ class Proof : public testing::Test {
     cluster_.Accepted();
   }
 
+  // The workload asks for `gpus` devices, which n1 has.
+  void UseGpus(int gpus) {
+    gpus_ = gpus;
+    cluster_.Node({.name = "n1", .gpus = gpus});
+    cluster_.pod_template()["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] =
+        gpus;
+    cluster_.Accepted();
+  }
+
   // Applies the plan as the API server would.
   void Apply(const Plan& plan) {
     cluster_.status() = plan.status;
@@ -67,6 +76,7 @@ class Proof : public testing::Test {
     const std::string pod = "b" + std::to_string(at);
     cluster_.Pod({.name = pod,
                   .node = "n1",
+                  .gpus = gpus_,
                   .created = at + 1,
                   .started = at + 3,
                   .ready = at + 20,
@@ -100,7 +110,12 @@ class Proof : public testing::Test {
   }
 
   fakes::PodSetup ProofPod() const {
-    return {.name = "p", .node = "n1", .created = 136, .started = 137, .job = proof_job_};
+    return {.name = "p",
+            .node = "n1",
+            .gpus = gpus_,
+            .created = 136,
+            .started = 137,
+            .job = proof_job_};
   }
 
   // The container of the proof has started.
@@ -126,6 +141,7 @@ class Proof : public testing::Test {
   }
 
   fakes::SnapshotBuilder cluster_;
+  int gpus_ = 0;
   std::string build_job_;
   std::string proof_job_;
   Digest digest_;

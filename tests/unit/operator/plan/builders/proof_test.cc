@@ -78,6 +78,19 @@ TEST_F(Proof, ReportsStartOfJobAsEvent) {
   EXPECT_FALSE(HasEvent(Step(139), "ProofStarted")) << "once";
 }
 
+TEST_F(Proof, GpuSecondsAreThoseOfBothJobs) {
+  UseGpus(2);
+  Start();
+  EXPECT_DOUBLE_EQ(Builder().gpu_seconds, 2 * (130 - 103));
+  fakes::PodSetup pod = ProofPod();
+  pod.ready = 139;
+  cluster_.Pod(pod);
+  const Plan plan = Step(140);
+  ASSERT_EQ(plan.builds_finished.size(), 1U);
+  EXPECT_DOUBLE_EQ(plan.builds_finished[0].gpu_seconds, 2 * (130 - 103) + 2 * (140 - 137));
+  EXPECT_EQ(Builder().gpu_seconds, 0);
+}
+
 struct RefusedCase {
   const char* name;
   std::function<void(SnapshotBuilder&, fakes::PodSetup)> end;
