@@ -40,24 +40,20 @@ std::vector<api::ResourceSlice> SlicesOf(const observe::ClusterCache& cluster,
   return slices;
 }
 
-// Returns the pods that have the cache directory of a warmup as a volume and are bound to the node,
-// or to no node yet.
-std::vector<plan::MountingPod> PodsOf(const observe::ClusterCache& cluster,
-                                      const std::string& node) {
-  std::vector<plan::MountingPod> pods;
-  for (const std::string& place : {node, std::string()}) {
-    for (const kube::CachedObjectPtr& object :
-         cluster.pods.store().ByIndex(observe::MountsIndex(place))) {
-      const auto pod = cluster.pod_views.Of(object);
-      if (pod == nullptr) {
-        // An unreadable pod may have mounted any tree.
-        pods.push_back({.node = node});
-      } else if (auto mounting = plan::MountingPodOf(*pod); mounting.has_value()) {
-        pods.push_back(*std::move(mounting));
-      }
+// Appends the pods that have the cache directory of a warmup as a volume and are bound to the node;
+// for an empty name: those that are not bound yet.
+void AppendPods(const observe::ClusterCache& cluster, const std::string& node,
+                std::vector<plan::MountingPod>& pods) {
+  for (const kube::CachedObjectPtr& object :
+       cluster.pods.store().ByIndex(observe::MountsIndex(node))) {
+    const auto pod = cluster.pod_views.Of(object);
+    if (pod == nullptr) {
+      // An unreadable pod may have mounted any tree.
+      pods.push_back({.node = node});
+    } else if (auto mounting = plan::MountingPodOf(*pod); mounting.has_value()) {
+      pods.push_back(*std::move(mounting));
     }
   }
-  return pods;
 }
 
 std::vector<api::EvictableTree> Evictions(const observe::ClusterCache& cluster,
@@ -68,14 +64,21 @@ std::vector<api::EvictableTree> Evictions(const observe::ClusterCache& cluster,
   if (!is_known || node_cache == nullptr || node_cache->status.evictable.empty()) {
     return {};
   }
+  const std::vector<api::EvictableTree>& offered = node_cache->status.evictable;
+  std::vector<plan::MountingPod> pods;
+  AppendPods(cluster, node, pods);
+  // A rollout may leave thousands of pods unbound, so they are read only if they count.
+  if (std::any_of(offered.begin(), offered.end(), [](const api::EvictableTree& tree) {
+        return tree.unlinked_time == WallTime{};
+      })) {
+    AppendPods(cluster, "", pods);
+  }
   std::set<std::string> warmups;
   for (const kube::CachedObjectPtr& object : cluster.warmups.store().List()) {
     warmups.insert(std::string(object->uid()));
   }
-  return plan::ConfirmEvictions({.node = node,
-                                 .offered = node_cache->status.evictable,
-                                 .pods = PodsOf(cluster, node),
-                                 .warmups = warmups});
+  return plan::ConfirmEvictions(
+      {.node = node, .offered = offered, .pods = pods, .warmups = warmups});
 }
 
 bool HasAgents(const api::Node& node) {

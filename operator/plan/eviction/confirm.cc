@@ -2,6 +2,7 @@
 #include "operator/plan/eviction/confirm.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
@@ -30,11 +31,15 @@ WallTime EarliestStart(const api::Pod& pod) {
   return pod.containers.empty() ? WallTime{} : earliest;
 }
 
+// True if pod and tree may be of one warmup. An empty uid is unknown.
+bool MayBelongTo(const MountingPod& pod, const api::EvictableTree& tree) {
+  return pod.warmup_uid.empty() || tree.warmup_uid.empty() || pod.warmup_uid == tree.warmup_uid;
+}
+
 // True if the pod may have mounted the tree, to which no link leads any more.
 bool MayHaveMounted(const MountingPod& pod, const api::EvictableTree& tree,
                     const std::string& node) {
-  const bool is_of_tree = tree.warmup_uid.empty() || pod.warmup_uid == tree.warmup_uid;
-  return is_of_tree && pod.node == node &&
+  return MayBelongTo(pod, tree) && pod.node == node &&
          pod.started_time <= tree.unlinked_time + api::kMountedBefore;
 }
 
@@ -46,25 +51,25 @@ bool IsUnused(const EvictionInput& input, const api::EvictableTree& tree) {
   }
   return !tree.warmup_uid.empty() && !input.warmups.contains(tree.warmup_uid) &&
          std::none_of(input.pods.begin(), input.pods.end(), [&](const MountingPod& pod) {
-           return pod.warmup_uid == tree.warmup_uid && (pod.node.empty() || pod.node == input.node);
+           return MayBelongTo(pod, tree) && (pod.node.empty() || pod.node == input.node);
          });
 }
 
 }  // namespace
 
 std::optional<MountingPod> MountingPodOf(const api::Pod& pod) {
-  if (api::HasEnded(pod) || pod.object == nullptr) {
+  if (api::HasEnded(pod)) {
     return std::nullopt;
   }
   const codec::Json* volume =
       render::Named(render::List(*pod.object, {"spec", "volumes"}), api::kVolume);
   const codec::Json* host_path = volume == nullptr ? nullptr : render::Find(*volume, {"hostPath"});
-  if (host_path == nullptr) {
+  std::string uid = host_path == nullptr ? "" : UidOfPath(render::Text(*host_path, "path"));
+  if (uid.empty()) {
     return std::nullopt;
   }
-  return MountingPod{.warmup_uid = UidOfPath(render::Text(*host_path, "path")),
-                     .node = pod.node,
-                     .started_time = EarliestStart(pod)};
+  return MountingPod{
+      .warmup_uid = std::move(uid), .node = pod.node, .started_time = EarliestStart(pod)};
 }
 
 std::vector<api::EvictableTree> ConfirmEvictions(const EvictionInput& input) {

@@ -15,20 +15,21 @@ namespace cachewarm::plan {
 
 // A pod that has not ended and whose volume is the cache directory of a warmup.
 struct MountingPod {
-  std::string warmup_uid;  // from the path of the volume
-  std::string node;        // empty: not bound yet
+  // From the path of the volume. Empty: unknown, so the pod may have mounted any tree.
+  std::string warmup_uid;
+  std::string node;  // empty: not bound yet
   // The earliest start of its containers; zero: not all of them have started.
   WallTime started_time{};
   friend bool operator==(const MountingPod&, const MountingPod&) = default;
 };
 
-// Returns nullopt if the pod has ended or has no cache volume.
+// Returns nullopt if the pod has ended, or its cache volume is not the directory of a warmup.
 std::optional<MountingPod> MountingPodOf(const api::Pod& pod);
 
 struct EvictionInput {
   std::string node;
   const std::vector<api::EvictableTree>& offered;  // status.evictable of the node
-  // The mounting pods of the node, and all that are not bound yet.
+  // The mounting pods of the node. If an offered tree has a link: also all that are not bound yet.
   const std::vector<MountingPod>& pods;
   const std::set<std::string>& warmups;  // uids of all CacheWarmups that exist
 };

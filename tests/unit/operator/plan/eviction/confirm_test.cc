@@ -45,6 +45,7 @@ std::vector<ConfirmCase> Cases() {
        {pod("uid-1", "a", kAfter), pod("uid-1", "a", kUnlinked)},
        {"uid-1"},
        false},
+      {"an unreadable pod of the node", kTree, {pod("", "a", {})}, {"uid-1"}, false},
       {"a pod of another node", kTree, {pod("uid-1", "b", kUnlinked)}, {"uid-1"}, true},
       {"a pod of another warmup", kTree, {pod("uid-2", "a", kUnlinked)}, {"uid-1"}, true},
       {"an unbound pod mounts the new tree", kTree, {pod("uid-1", "", {})}, {"uid-1"}, true},
@@ -64,6 +65,7 @@ std::vector<ConfirmCase> Cases() {
        {pod("uid-1", "b", kAfter)},
        {},
        true},
+      {"linked, warmup gone, an unreadable pod", kLinked, {pod("", "", {})}, {}, false},
       {"linked, owner unknown", {.generation = "tree"}, {}, {}, false},
   };
 }
@@ -122,7 +124,7 @@ TEST(MountingPodOf, SkipsPodsThatMountNothing) {
   api::Pod other = PodWith("/x");
   other.object = std::make_shared<const codec::Json>(codec::Json{{"spec", {}}});
   EXPECT_EQ(MountingPodOf(other), std::nullopt);
-  EXPECT_EQ(MountingPodOf(PodWith("/short"))->warmup_uid, "") << "the volume of no warmup";
+  EXPECT_EQ(MountingPodOf(PodWith("/short")), std::nullopt) << "the volume of no warmup";
 }
 
 }  // namespace
