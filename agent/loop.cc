@@ -362,6 +362,18 @@ void Loop::ReportUsage() {
   context_.metrics.evictable_bytes.Set({}, static_cast<double>(root_status_.evictable_bytes));
 }
 
+void Loop::CountRefusedBundles(const std::vector<api::NodeWarmup>& warmups) {
+  for (const std::string_view reason : {api::reason::kOverLimit, api::reason::kDiskFull}) {
+    int64_t refused = 0;
+    for (const api::NodeWarmup& warmup : warmups) {
+      refused += std::count_if(
+          warmup.bundles.begin(), warmup.bundles.end(),
+          [reason](const api::NodeBundle& bundle) { return bundle.reason == reason; });
+    }
+    context_.metrics.refused_bundles.Set({std::string(reason)}, static_cast<double>(refused));
+  }
+}
+
 DiskLimits Loop::Disk() const {
   return {.limit_bytes = options_.limit_bytes > 0 ? options_.limit_bytes
                                                   : space_.total_bytes / 100 * options_.disk.limit,
@@ -419,6 +431,7 @@ void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired)
                                   .progress = fetches_.Progress(),
                                   .mount_problems = mount_problems_,
                                   .root = root_status_});
+  CountRefusedBundles(status.warmups);
   for (api::NodeWarmup& warmup : status.warmups) {
     if (warmup.message.empty()) {
       warmup.message = tables_.Problem(warmup.uid);

@@ -102,6 +102,7 @@ class Loop {
   void ServeRedis();
   void MeasureRoot(bool force);
   void ReportUsage();
+  void CountRefusedBundles(const std::vector<api::NodeWarmup>& warmups);
   // Updates the conditions, and logs each one whose status changed.
   void UpdateConditions(const api::NodeOffer& offer);
   void Publish(const std::string& target, const api::NodeCacheSpec& desired);

@@ -45,6 +45,11 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
           registry.NewGauge({.name = "cachewarm_quarantined_bundles",
                              .help = "Requested bundles in quarantine on this node, by reason.",
                              .labels = {"reason"}})),
+      refused_bundles(registry.NewGauge(
+          {.name = "cachewarm_refused_bundles",
+           .help = "Requested bundles that are not fetched for lack of space on this node, by "
+                   "reason (OverByteLimit, DiskFull).",
+           .labels = {"reason"}})),
       scrubs(
           registry.NewCounter({.name = "cachewarm_scrubs_total",
                                .help = "Comparisons of active trees with their bundles, by result "

@@ -27,6 +27,7 @@ struct Metrics {
   metrics::Gauge& cold_generations;     // active generations without a bundle
   metrics::Counter& failures;           // label reason
   metrics::Gauge& quarantined_bundles;  // label reason: VerifyFailed, BundleRejected
+  metrics::Gauge& refused_bundles;      // label reason: OverByteLimit, DiskFull
   metrics::Counter& scrubs;             // label result: whole, damaged, failed
   metrics::Counter& scrubbed_bytes;     // bytes read to compare active trees with their bundles
   metrics::Counter& starts;             // first starts of pods on this node; label result

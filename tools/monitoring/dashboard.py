@@ -152,6 +152,8 @@ def node_panels():
               counted("cachewarm_agent_failures_total", "reason"), "bars"),
         Panel("Bundles in quarantine", "By reason, on all nodes.",
               [(q.sum_by("reason", "cachewarm_quarantined_bundles"), "{{reason}}")]),
+        Panel("Bundles without space", "Requested bundles that do not fit on their node, by reason.",
+              [(q.sum_by("reason", "cachewarm_refused_bundles"), "{{reason}}")]),
         Panel("Conditions of nodes", "Nodes by the conditions of their NodeCache that are True.",
               [(q.sum_by("type", "cachewarm_node_condition"), "{{type}}")]),
         Panel("Scrubs by result", "Comparisons of active trees with their bundles.",

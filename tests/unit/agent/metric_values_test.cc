@@ -214,6 +214,16 @@ TEST_F(MetricValues, OfAnEviction) {
   EXPECT_EQ(Value("cachewarm_agent_evicted_bytes_total"), status_.node.root.evicted_bytes);
 }
 
+TEST_F(MetricValues, OfABundleThatDoesNotFit) {
+  Want({PublishFiles({{kIndexFile, std::string(2'000'000, 'x')}})->publication.digest});
+  EXPECT_TRUE(
+      TurnUntil([&] { return Value("cachewarm_refused_bundles{reason=\"OverByteLimit\"}") == 1; }));
+  EXPECT_EQ(Value("cachewarm_refused_bundles{reason=\"DiskFull\"}"), 0);
+  Want({});
+  loop_->RunIteration();
+  EXPECT_EQ(Value("cachewarm_refused_bundles{reason=\"OverByteLimit\"}"), 0);
+}
+
 TEST_F(MetricValues, OfAStart) {
   Want({});
   loop_->RunIteration();
@@ -258,6 +268,7 @@ TEST(EveryMetricHasATestOfItsValue, OfTheAgent) {
        {"cachewarm_agent_failures_total", {here, "OfAFetchThatFails"}},
        {"cachewarm_quarantined_bundles",
         {"tests/unit/agent/steps/scrubbing/quarantine_test.cc", "IsCountedByReason"}},
+       {"cachewarm_refused_bundles", {here, "OfABundleThatDoesNotFit"}},
        {"cachewarm_scrubs_total", {scrub, "ScrubsAfterMinutesThenOncePerInterval"}},
        {"cachewarm_scrubbed_bytes_total", {scrub, "CountsTheBytesThatItReads"}},
        {"cachewarm_observed_starts_total", {here, "OfAStart"}},
