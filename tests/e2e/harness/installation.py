@@ -13,7 +13,9 @@ from .waiting import wait_for
 
 NAMESPACE = "cachewarm-system"
 PROGRAMS = ("operator", "agent")
-# The disk of a test machine may be nearly full.
+# All nodes share the disk of the machine that tests or demo run on. On a disk that is nearly full,
+# the default floor would refuse each fetch and evict each tree that no pod mounts. 0 leaves 64 MiB
+# free; kubelet's own thresholds still protect the machine.
 RESERVE = {"bytesPercent": 0, "inodesPercent": 0}
 
 
