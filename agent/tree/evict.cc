@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -49,6 +50,24 @@ absl::Status RemoveUnusedHistory(const fs::Dir& root, const Eviction& eviction) 
   return RemoveHistory(root, eviction.warmup_uid, eviction.run_as);
 }
 
+// Calls `make` with names of `path` in the trash until one does not exist yet. Returns that name.
+absl::StatusOr<std::string> MakeInTrash(
+    const std::string& path, const std::function<absl::Status(const std::string&)>& make) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  for (int number = 0; number < kTrashNamesMax; ++number) {
+    std::string to = fmt::format("{}/{}.{}", kTrash, name, number);
+    const absl::Status made = make(to);
+    if (made.ok()) {
+      return to;
+    }
+    if (!absl::IsAlreadyExists(made)) {
+      return made;
+    }
+  }
+  return absl::ResourceExhaustedError(fmt::format(
+      "{}/{}.* has too many names; the agent's log says why they cannot be removed", kTrash, name));
+}
+
 }  // namespace
 
 absl::Status Evict(const fs::Dir& root, const Eviction& eviction) {
@@ -64,18 +83,17 @@ absl::Status Evict(const fs::Dir& root, const Eviction& eviction) {
 }
 
 absl::Status MoveToTrash(const fs::Dir& root, const std::string& path) {
-  const std::string name = path.substr(path.rfind('/') + 1);
-  for (int number = 0; number < kTrashNamesMax; ++number) {
-    absl::Status renamed = root.RenameNew(path, fmt::format("{}/{}.{}", kTrash, name, number));
-    if (absl::IsNotFound(renamed)) {
-      return absl::OkStatus();
-    }
-    if (!absl::IsAlreadyExists(renamed)) {
-      return renamed;
-    }
-  }
-  return absl::ResourceExhaustedError(fmt::format(
-      "{}/{}.* has too many names; the agent's log says why they cannot be removed", kTrash, name));
+  const absl::Status moved =
+      MakeInTrash(path, [&](const std::string& to) { return root.RenameNew(path, to); }).status();
+  return absl::IsNotFound(moved) ? absl::OkStatus() : moved;
+}
+
+absl::Status MoveContentToTrash(const fs::Dir& root, const std::string& path) {
+  constexpr mode_t kMode = 0700;
+  CW_ASSIGN_OR_RETURN(const std::string to, MakeInTrash(path, [&](const std::string& name) {
+                        return root.MakeDir(name, kMode);
+                      }));
+  return fs::MoveContent(root, path, to);
 }
 
 absl::StatusOr<bool> EmptyTrash(const fs::Dir& root, int64_t entries_max,

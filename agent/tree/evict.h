@@ -31,6 +31,10 @@ absl::Status Evict(const fs::Dir& root, const Eviction& eviction);
 // Moves `path` into the trash. OK if it does not exist.
 absl::Status MoveToTrash(const fs::Dir& root, const std::string& path);
 
+// Moves everything in the directory `path` into the trash. The directory itself stays, so that
+// containers that have mounted it find it empty.
+absl::Status MoveContentToTrash(const fs::Dir& root, const std::string& path);
+
 // Removes trees in the trash, of each at most `entries_max` names. Returns true if the trash was
 // empty; call it again otherwise. Continues with the next tree after an error, which it returns
 // last. Call on one thread at a time, which need not be the thread of the other functions.

@@ -306,6 +306,27 @@ absl::StatusOr<bool> RemoveSome(const Dir& dir, std::string_view path, int64_t e
       .Name(parent->fd(), parent->name(), FullName(dir, path), 0);
 }
 
+absl::Status MoveContent(const Dir& dir, std::string_view from, std::string_view to) {
+  constexpr int64_t kMovedAtOnce = 4096;
+  constexpr int kPassesMax = 1000;  // a process may make names as fast as they are moved
+  CW_ASSIGN_OR_RETURN(const Dir source, dir.OpenDir(from));
+  bool has_moved = true;
+  for (int pass = 0; has_moved && pass < kPassesMax; ++pass) {
+    has_moved = false;
+    CW_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                        SomeNames(source.fd(), kMovedAtOnce, FullName(dir, from)));
+    for (const std::string& name : names) {
+      const absl::Status moved =
+          dir.RenameNew(fmt::format("{}/{}", from, name), fmt::format("{}/{}", to, name));
+      if (!moved.ok() && !absl::IsAlreadyExists(moved) && !absl::IsNotFound(moved)) {
+        return moved;
+      }
+      has_moved |= moved.ok();
+    }
+  }
+  return absl::OkStatus();
+}
+
 int64_t AllocatedShare(const FileStat& stat) {
   return stat.type == FileType::kFile
              ? stat.allocated_bytes / static_cast<int64_t>(std::max<uint64_t>(stat.links, 1))

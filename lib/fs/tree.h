@@ -42,6 +42,11 @@ absl::Status RemoveTree(const Dir& dir, std::string_view path, const WalkLimits&
 // "<path>.<inode>", which the caller must remove too. FAILED_PRECONDITION as RemoveTree().
 absl::StatusOr<bool> RemoveSome(const Dir& dir, std::string_view path, int64_t entries_max);
 
+// Moves every name in the directory `from` into the directory `to` on the same file system, without
+// following links. Processes that use `from`, for example as a mount, keep using it. Skips names
+// that exist in `to` already. Names that are made meanwhile may stay.
+absl::Status MoveContent(const Dir& dir, std::string_view from, std::string_view to);
+
 // Returns the disk usage of one name: of a file with n hard links an nth, so that the sum over all
 // names is the disk usage.
 int64_t AllocatedShare(const FileStat& stat);

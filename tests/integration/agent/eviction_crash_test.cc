@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills an eviction before and after every system call that changes the file system, checks the
-// disk as a starting container sees it, and lets a restarted agent finish. Invariants after any
-// kill:
+// Kills an eviction, and the start after a reboot on other hardware, before and after every system
+// call that changes the file system, checks the disk as a starting container sees it, and lets a
+// restarted agent finish. Invariants after any kill:
 //   a link leads to a complete tree: it never dangles, and no active tree has lost a file;
 //   the next process ends with the same disk as one that was not killed.
 #include <gtest/gtest.h>
@@ -14,6 +14,7 @@
 #include "agent/tree/evict.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/links.h"
+#include "agent/tree/retire.h"
 #include "agent/tree/root.h"
 #include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
@@ -149,6 +150,38 @@ TEST(EvictionCrash, ADeletedWarmupLeavesNothingAndItsLinkNeverDangles) {
           EXPECT_TRUE(scene.IsEmpty(folder)) << folder;
         }
       });
+}
+
+// Starts like the agent after a reboot of the machine with another processor.
+bool StartOnOtherHardware(const Scene& scene) {
+  const absl::StatusOr<fs::Dir> root = OpenRoot((scene.scratch / "root").string());
+  return root.ok() && RetireForeignTrees(*root, {.node = "cpu\navx2\n", .boot_id = "boot-2"},
+                                         {.folders = {"inductor"}, .now = At(40)})
+                          .ok();
+}
+
+// The container started before the agent: it has mounted the directory of the active tree.
+TEST(RebootCrash, AContainerFindsAnEmptyDirectoryAndTheLinkNeverDangles) {
+  int points = 1;
+  for (int point = -1; point < points && !::testing::Test::HasFailure(); ++point) {
+    const ::testing::ScopedTrace trace(__FILE__, __LINE__, point);
+    const Scene scene;
+    scene.scratch.Write("root/.state/node", "cpu\navx512\nboot-1\n");
+    const fs::Dir container = *scene.root.OpenDir(GenerationPath(scene.active));
+    if (point < 0) {
+      const TracedRun whole = KillAtPoint([&] { return StartOnOtherHardware(scene); });
+      ASSERT_TRUE(whole.succeeded);
+      points = whole.points;
+    } else {
+      KillAtPoint([&] { return StartOnOtherHardware(scene); }, point);
+      EXPECT_TRUE(stdfs::is_directory(scene.scratch / ("root/" + MountPath(kMount))));
+      ASSERT_TRUE(StartOnOtherHardware(scene));
+    }
+    EXPECT_TRUE(scene.Mounted().empty());
+    EXPECT_FALSE(*container.Exists("inductor/f"));
+    EXPECT_TRUE(*container.Exists("inductor")) << "it can write its own files";
+  }
+  EXPECT_GT(points, 10) << "ptrace saw too few calls";
 }
 
 }  // namespace

@@ -184,6 +184,29 @@ TEST_F(TreeTest, RemoveSomeRemovesWhatRemoveTreeRejects) {
   EXPECT_TRUE(names().empty());
 }
 
+TEST_F(TreeTest, MoveContentLeavesTheDirectoryEmptyForItsUsers) {
+  const Dir used = *dir_.OpenDir("tree");
+  const std::vector<std::string> before = PathsBelow(used);
+  ASSERT_FALSE(before.empty());
+  ASSERT_TRUE(dir_.MakeDirs("aside", 0755).ok());
+  ASSERT_TRUE(MoveContent(dir_, "tree", "aside").ok());
+  EXPECT_TRUE(PathsBelow(used).empty());
+  EXPECT_EQ(PathsBelow(*dir_.OpenDir("aside")), before);
+  EXPECT_TRUE(dir_.Exists("outside/f").value()) << "no link was followed";
+}
+
+TEST_F(TreeTest, MoveContentMovesMoreNamesThanItReadsAtOnceAndKeepsExistingOnes) {
+  ASSERT_TRUE(dir_.MakeDirs("many", 0755).ok());
+  for (int i = 0; i < 5000; ++i) {
+    ASSERT_TRUE(dir_.MakeDir("many/" + std::to_string(i), 0755).ok());
+  }
+  ASSERT_TRUE(dir_.MakeDirs("aside/7", 0755).ok());
+  ASSERT_TRUE(MoveContent(dir_, "many", "aside").ok());
+  EXPECT_EQ(PathsBelow(*dir_.OpenDir("many")), std::vector<std::string>{"7"});
+  EXPECT_EQ(PathsBelow(*dir_.OpenDir("aside")).size(), 5000U);
+  EXPECT_TRUE(absl::IsNotFound(MoveContent(dir_, "absent", "aside")));
+}
+
 TEST_F(TreeTest, MeasuresAHardLinkAsAShareOfItsFile) {
   ASSERT_TRUE(dir_.MakeDirs("one", 0755).ok());
   ASSERT_TRUE(WriteFileAtomic(dir_, "one/f", std::string(100'000, 'x'), 0644).ok());
