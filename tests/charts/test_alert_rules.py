@@ -149,10 +149,10 @@ CASES = [
            [condition("1x10 stale 0x30")], "20m"),
 
     fires("CachewarmNodeDiskOverBudget", "two bundles do not fit",
-          refused("_x5 2x60"), "40m", "2 bundles", namespace="cachewarm-system", pod="agent-a",
+          refused("_x5 2x60"), "40m", "2", namespace="cachewarm-system", pod="agent-a",
           node="a"),
     fires("CachewarmNodeDiskOverBudget", "the fetch is tried again",
-          refused("_x5 1x9 0 1x9 0 1x60"), "40m", "1 bundles", namespace="cachewarm-system",
+          refused("_x5 1x9 0 1x9 0 1x60"), "40m", "1", namespace="cachewarm-system",
           pod="agent-a", node="a"),
     silent("CachewarmNodeDiskOverBudget", "healthy", refused("0x60"), "40m"),
     silent("CachewarmNodeDiskOverBudget", "healthy: the limit is used up and every bundle fits",

@@ -152,7 +152,7 @@ def node_panels():
               counted("cachewarm_agent_failures_total", "reason"), "bars"),
         Panel("Bundles in quarantine", "By reason, on all nodes.",
               [(q.sum_by("reason", "cachewarm_quarantined_bundles"), "{{reason}}")]),
-        Panel("Bundles without space", "Requested bundles that do not fit on their node, by reason.",
+        Panel("Bundles without space", "Bundles that do not fit on the disk of their node.",
               [(q.sum_by("reason", "cachewarm_refused_bundles"), "{{reason}}")]),
         Panel("Conditions of nodes", "Nodes by the conditions of their NodeCache that are True.",
               [(q.sum_by("type", "cachewarm_node_condition"), "{{type}}")]),

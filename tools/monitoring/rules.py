@@ -72,8 +72,9 @@ def program_alerts():
     """Alerts on the operator and the agents. The namespace is that of the installation."""
     quarantined = "cachewarm_quarantined_bundles"
     # No bundle is refused at the moment in which its fetch is tried again.
-    refused, day_before = (f"sum without (reason) (max_over_time(cachewarm_refused_bundles[15m]{at}))"
-                           for at in ("", " offset 1d"))
+    refused, day_before = (
+        f"sum without (reason) (max_over_time(cachewarm_refused_bundles[15m]{at}))"
+        for at in ("", " offset 1d"))
     calls = q.increase("cachewarm_store_requests_total", "15m")
     failed = q.increase(f'cachewarm_store_requests_total{{code=~"{q.STORE_FAILED}"}}', "15m")
     return [
@@ -105,10 +106,10 @@ def program_alerts():
         Alert("CachewarmNodeDiskOverBudget",
               f"{refused} > 0 unless {day_before} > 0", "15m", "warning",
               "A bundle does not fit on the disk of a node.",
-              "{{ $value }} bundles of node {{ $labels.node }} (agent {{ $labels.instance }}) do not"
-              " fit into byteLimit or the free space of its disk, and their pods start cold there."
-              " The other trees on the node are needed there or mounted by running pods. The alert"
-              " ends after a day; the NodeCache shows the reason as long as it holds."),
+              "{{ $value }} bundles of node {{ $labels.node }} (agent {{ $labels.instance }}) do"
+              " not fit into byteLimit or the free space of its disk, and their pods start cold"
+              " there. The other trees on the node are needed there or mounted by running pods. The"
+              " alert ends after a day; the NodeCache shows the reason as long as it holds."),
         Alert("CachewarmBundleQuarantined",
               f"sum by (namespace, reason) (clamp_max({quarantined}, 1))"
               f" / count by (namespace, reason) ({quarantined}) > 0.05", "15m", "warning",

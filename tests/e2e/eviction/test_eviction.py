@@ -41,8 +41,8 @@ def server():
 
 
 def await_new_mounts(link: Path) -> None:
-    """Containers that start from now on count as having mounted the tree that is active now: kubelet
-    resolves a mount up to 30 s before the start that it reports."""
+    """Containers that start from now on count as having mounted the tree that is active now:
+    kubelet resolves a mount up to 30 s before the start that it reports."""
     switched = link.lstat().st_mtime
     wait_for("30 s since the switch of the link", lambda: time.time() > switched + 31, 31)
 
