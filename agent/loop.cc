@@ -165,7 +165,7 @@ absl::Status Loop::EnsureRoot() {
 }
 
 absl::Status Loop::Scan() {
-  CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root));
+  CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root, scanned_));
   if (evictions_.Measure(inventory_)) {
     MeasureRoot(true);
     RetryWithoutShortage();

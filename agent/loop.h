@@ -24,6 +24,7 @@
 #include "agent/steps/watched_trees.h"
 #include "agent/sync/gpu_conditions.h"
 #include "agent/sync/plan.h"
+#include "agent/tree/scan.h"
 #include "lib/api/node_cache.h"
 #include "lib/fs/tree.h"
 
@@ -136,6 +137,7 @@ class Loop {
   Scrub scrub_;
   Evictions evictions_;
   History history_;
+  ScanCache scanned_;
   Inventory inventory_;
   Plan plan_;
   std::map<Mount, std::string> mount_problems_;

@@ -95,10 +95,11 @@ void ReadDropped(const MountHistory& history, Inventory& inventory) {
     return;
   }
   for (auto& [id, tree] : inventory.generations) {
-    const bool is_listed =
-        std::any_of(history.activations.begin(), history.activations.end(),
-                    [&id = id](const Activation& each) { return each.generation == id; });
-    if (!is_listed && tree.warmup_uid == history.warmup_uid && tree.run_as == history.run_as) {
+    if (tree.warmup_uid != history.warmup_uid || tree.run_as != history.run_as) {
+      continue;
+    }
+    if (std::none_of(history.activations.begin(), history.activations.end(),
+                     [&id = id](const Activation& each) { return each.generation == id; })) {
       tree.unlinked_time = history.activations.front().at;
     }
   }
@@ -121,8 +122,67 @@ void ReadOwners(const fs::Dir& root, std::vector<MountHistory> histories, Invent
   }
 }
 
+bool IsSameFile(const fs::FileStat& a, const fs::FileStat& b) {
+  return a.device == b.device && a.inode == b.inode && a.bytes == b.bytes &&
+         a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns;
+}
+
+std::vector<Activation> CachedActivations(const fs::Dir& root, const Mount& mount,
+                                          ScanCache& cache) {
+  const std::string path = LinkRecordPath(mount);
+  const absl::StatusOr<fs::FileStat> file = root.Stat(path);
+  if (!file.ok()) {
+    return {};
+  }
+  ScanCache::History& known = cache.histories[path];
+  if (!IsSameFile(known.file, *file)) {
+    known = {.file = *file, .activations = ReadActivations(root, mount)};
+  }
+  return known.activations;
+}
+
+Generation ReadGeneration(const fs::Dir& root, const std::string& id) {
+  absl::StatusOr<GenerationRecord> record = ReadGenerationRecord(root, id);
+  if (!record.ok()) {
+    return {};
+  }
+  Generation generation{.digests = std::move(record->digests),
+                        .bytes = record->bytes,
+                        .fetch_seconds = record->fetch_seconds,
+                        .usage = record->usage,
+                        .warmup_uid = record->mount.uid,
+                        .run_as = record->mount.run_as};
+  if (generation.usage.bytes == 0) {
+    generation.usage = {.bytes = record->bytes, .inodes = record->files};
+  }
+  return generation;
+}
+
+Generation CachedGeneration(const fs::Dir& root, const std::string& id, ScanCache& cache) {
+  const absl::StatusOr<fs::FileStat> file = root.Stat(GenerationRecordPath(id));
+  if (!file.ok()) {
+    return {};
+  }
+  ScanCache::Tree& known = cache.trees[id];
+  if (!IsSameFile(known.file, *file)) {
+    known = {.file = *file, .generation = ReadGeneration(root, id)};
+  }
+  return known.generation;
+}
+
+void ForgetGone(const Inventory& inventory, ScanCache& cache) {
+  std::set<std::string> histories;
+  for (const auto& [mount, link] : inventory.links) {
+    histories.insert(LinkRecordPath(mount));
+  }
+  std::erase_if(cache.histories, [&](const auto& each) { return !histories.contains(each.first); });
+  std::erase_if(cache.trees,
+                [&](const auto& each) { return !inventory.generations.contains(each.first); });
+}
+
 // Returns the histories of the mounts that exist.
-absl::StatusOr<std::vector<MountHistory>> ScanMounts(const fs::Dir& root, Inventory& inventory) {
+absl::StatusOr<std::vector<MountHistory>> ScanMounts(const fs::Dir& root, Inventory& inventory,
+                                                     ScanCache& cache) {
   std::vector<MountHistory> histories;
   absl::Status broken;
   CW_RETURN_IF_ERROR(fs::Walk(root, "", kScanLimits, [&](const fs::WalkEntry& entry) {
@@ -135,7 +195,7 @@ absl::StatusOr<std::vector<MountHistory>> ScanMounts(const fs::Dir& root, Invent
     }
     const Mount mount{parts[0], parts[1], parts[2], parts[3]};
     if (CheckMount(mount).ok()) {
-      histories.push_back({mount.uid, mount.run_as, ReadActivations(root, mount)});
+      histories.push_back({mount.uid, mount.run_as, CachedActivations(root, mount, cache)});
       absl::StatusOr<Link> link =
           ReadLinkState(root, mount, entry.stat.type, histories.back().activations);
       if (!link.ok()) {
@@ -161,8 +221,13 @@ absl::Status ScanNames(const fs::Dir& root, std::string_view folder,
 }  // namespace
 
 absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root) {
+  ScanCache cache;
+  return ScanInventory(root, cache);
+}
+
+absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root, ScanCache& cache) {
   Inventory inventory;
-  CW_ASSIGN_OR_RETURN(std::vector<MountHistory> histories, ScanMounts(root, inventory));
+  CW_ASSIGN_OR_RETURN(std::vector<MountHistory> histories, ScanMounts(root, inventory, cache));
   CW_RETURN_IF_ERROR(ScanNames(root, kGenerations, [&](const fs::WalkEntry& entry) {
     if (entry.stat.type == fs::FileType::kDirectory && IsGenerationId(entry.path)) {
       inventory.generations[entry.path];
@@ -174,18 +239,9 @@ absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root) {
       root, kStaging, [&](const fs::WalkEntry& entry) { inventory.staging.insert(entry.path); }));
   CW_ASSIGN_OR_RETURN(inventory.damaged, ReadDamagedTrees(root));
   for (auto& [id, generation] : inventory.generations) {
-    if (absl::StatusOr<GenerationRecord> record = ReadGenerationRecord(root, id); record.ok()) {
-      generation = {.digests = std::move(record->digests),
-                    .bytes = record->bytes,
-                    .fetch_seconds = record->fetch_seconds,
-                    .usage = record->usage,
-                    .warmup_uid = record->mount.uid,
-                    .run_as = record->mount.run_as};
-      if (generation.usage.bytes == 0) {
-        generation.usage = {.bytes = record->bytes, .inodes = record->files};
-      }
-    }
+    generation = CachedGeneration(root, id, cache);
   }
+  ForgetGone(inventory, cache);
   ReadOwners(root, std::move(histories), inventory);
   return inventory;
 }

@@ -28,6 +28,7 @@ constexpr int64_t kLimitBytes = 3'400'000;
 class RolloutSim : public LoopTest {
  protected:
   RolloutSim() {
+    threads_ = kWarmups;
     Restart({.limit_bytes = kLimitBytes, .version = "test"});
     context_->wake = [this] {
       {

@@ -48,6 +48,7 @@ class EvictTest : public ::testing::Test {
   bool IsEmpty(const std::string& folder) { return stdfs::is_empty(root_ / folder); }
 
   Root root_;
+  std::string tree_;
 };
 
 TEST_F(EvictTest, TakesATreeAndItsRecordsAway) {
@@ -133,6 +134,31 @@ TEST_F(EvictTest, AScanKnowsOwnerAndUnlinkTimeOfEachTree) {
   EXPECT_EQ(cold.unlinked_time, At(10));
   EXPECT_EQ(inventory->generations.at(first).unlinked_time, At(20));
   EXPECT_EQ(inventory->generations.at(second).unlinked_time, WallTime{}) << "linked";
+}
+
+TEST_F(EvictTest, AScanWithACacheFindsEveryChangeOfARecord) {
+  ScanCache cache;
+  const auto expect_same = [&](const char* after) {
+    const auto cached = ScanInventory(root_.dir(), cache);
+    const auto read = ScanInventory(root_.dir());
+    ASSERT_TRUE(cached.ok() && read.ok());
+    EXPECT_EQ(cached->links, read->links) << after;
+    EXPECT_EQ(cached->generations, read->generations) << after;
+    EXPECT_EQ(cache.trees.size(), stdfs::exists(root_ / GenerationRecordPath(tree_)) ? 2U : 1U)
+        << after;
+  };
+  tree_ = Activate(1, 10);
+  Activate(2, 20);
+  expect_same("activations");
+  ASSERT_TRUE(ActivateGeneration(root_.dir(), kMount, tree_, {.now = At(30)}).ok());
+  expect_same("a switch back");
+  GenerationRecord record = *ReadGenerationRecord(root_.dir(), tree_);
+  record.usage = {.bytes = 4096, .inodes = 1};
+  ASSERT_TRUE(WriteGenerationRecord(root_.dir(), record, {}).ok());
+  expect_same("another record");
+  Activate(2, 40);
+  ASSERT_TRUE(Evict(root_.dir(), {.name = tree_, .warmup_uid = "uid-1", .run_as = "image"}).ok());
+  expect_same("an eviction");
 }
 
 TEST_F(EvictTest, AClockThatWasSetBackMakesNoUnlinkTimeEarlier) {
