@@ -56,6 +56,24 @@ absl::Status AcceptHost(std::string& /*host*/) {
   return absl::OkStatus();
 }
 
+// Returns a number of bytes, or a share of the file system ("10%").
+Variable ByteLimit(Config& config) {
+  return {[&config](const GivenValue& given) -> absl::Status {
+            const std::string& text = given.value;
+            if (!text.ends_with('%')) {
+              CW_ASSIGN_OR_RETURN(config.byte_limit, settings::WholeNumber(text, 0, INT64_MAX));
+              config.disk.limit = 0;
+              return absl::OkStatus();
+            }
+            CW_ASSIGN_OR_RETURN(const int64_t percent,
+                                settings::WholeNumber(text.substr(0, text.size() - 1), 1, 100));
+            config.byte_limit = 0;
+            config.disk.limit = static_cast<int>(percent);
+            return absl::OkStatus();
+          },
+          fmt::format("{}%", config.disk.limit)};
+}
+
 absl::Status CheckMirror(std::string& mirror) {
   return bundle::ParseMirror(mirror).status();
 }
@@ -153,9 +171,18 @@ std::vector<Setting> SettingsOf(Config& config) {
        "policy"},
       {"--store", "store", StoreUrl(config.store.url),
        "store of the bundles: oci://HOST[:PORT]/BASE or layout:///DIRECTORY"},
-      {"--byte-limit", "byteLimit", settings::Number(config.byte_limit, 0, INT64_MAX),
-       "maximum bytes of all caches on the node; bundles that do not fit are not fetched; 0 is no "
-       "limit"},
+      {"--byte-limit", "byteLimit", ByteLimit(config),
+       "maximum bytes of all caches on the node, or a percentage of the file system of --root; "
+       "trees that no pod uses are removed first, and bundles that do not fit are not fetched; 0 "
+       "is no limit"},
+      {"--reserve-bytes-percent", "reserve.bytesPercent",
+       settings::Number(config.disk.reserve_bytes, 0, 100),
+       "percentage of the file system of --root that caches leave free, and at least 1 GiB; keep "
+       "it above kubelet's eviction threshold nodefs.available (10%); 0 leaves 64 MiB free"},
+      {"--reserve-inodes-percent", "reserve.inodesPercent",
+       settings::Number(config.disk.reserve_inodes, 0, 100),
+       "percentage of the inodes that caches leave free; keep it above kubelet's eviction "
+       "threshold nodefs.inodesFree (5%); 0 reserves none"},
       {"--node-facts", "nodeFacts", NodeFacts(config),
        "file that declares GPU type and CPU class, used instead of probing driver and processor; "
        "if the configuration file sets this path, nodes that lack the file are probed"},

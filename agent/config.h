@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/sync/disk_space.h"
 #include "lib/base/log.h"
 #include "lib/bundle/policy.h"
 #include "lib/bundle/signature/keys.h"
@@ -20,7 +21,8 @@ struct Config {
   std::string node_name;
   std::string root = "/var/lib/cachewarm";
   bundle::StoreOptions store;
-  int64_t byte_limit = 0;  // maximum disk usage of all generations together; 0: no limit
+  int64_t byte_limit = 0;  // maximum disk usage of all trees together; 0: disk.limit
+  DiskShares disk{.limit = 10, .reserve_bytes = 12, .reserve_inodes = 6};
   std::string node_facts;  // path of the file that declares node facts; empty: all are probed
   // True if `node_facts` was set by flag or environment, that is for this node alone: the agent
   // then fails if the facts file does not exist. False if it was set in the configuration file,

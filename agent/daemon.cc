@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/remote/remote_endpoint.h"
+#include "agent/tree/evict.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/retire.h"
 #include "agent/tree/root.h"
@@ -50,24 +51,36 @@ std::unique_ptr<RemoteEndpoint> MakeEndpoint(const fs::Dir& root,
   return nullptr;
 }
 
-// Completes or discards the interrupted work of an earlier process, and retires (renames) trees
-// that were made for another GPU type or CPU class, so that no pod gets them any more.
-absl::Status Recover(const fs::Dir& root, const GpuObservation& node, WallTime now, Log& log) {
-  CW_RETURN_IF_ERROR(SweepLeftovers(root));
-  CW_RETURN_IF_ERROR(RepairJournal(root, now));
-  const std::string record = NodeRecord(
-      root, node.is_gpu_unknown ? std::string() : node.facts.gpu_type, node.facts.cpu_class);
-  if (record.empty()) {
+// Retires (renames) trees that were made for another GPU type or CPU class, so that no pod gets
+// them any more.
+absl::Status RetireTrees(const fs::Dir& root, const GpuObservation& node,
+                         const DaemonDependencies& dependencies) {
+  const RootUser user{
+      .node = NodeRecord(root, node.is_gpu_unknown ? std::string() : node.facts.gpu_type,
+                         node.facts.cpu_class),
+      .boot_id = dependencies.boot_id,
+      .is_gpu_known = !node.is_gpu_unknown};
+  if (user.node.empty()) {
     return absl::OkStatus();
   }
-  CW_ASSIGN_OR_RETURN(
-      const int retired,
-      RetireForeignTrees(root, record,
-                         {.folders = caches::CacheTable::AllPresets().Directories(), .now = now}));
+  CW_ASSIGN_OR_RETURN(const int retired,
+                      RetireForeignTrees(root, user,
+                                         {.folders = caches::CacheTable::AllPresets().Directories(),
+                                          .now = dependencies.clock.Now()}));
   if (retired > 0) {
-    log.Warning("retired trees built for another GPU type or CPU class", {{"trees", retired}});
+    dependencies.log.Warning("retired trees built for another GPU type or CPU class",
+                             {{"trees", retired}});
   }
   return absl::OkStatus();
+}
+
+// Completes or discards the interrupted work of an earlier process, and retires foreign trees.
+absl::Status Recover(const fs::Dir& root, const GpuObservation& node,
+                     const DaemonDependencies& dependencies) {
+  CW_RETURN_IF_ERROR(SweepLeftovers(root));
+  CW_RETURN_IF_ERROR(RepairJournal(root, dependencies.clock.Now()));
+  CW_RETURN_IF_ERROR(RemoveEmptyFolders(root));
+  return RetireTrees(root, node, dependencies);
 }
 
 }  // namespace
@@ -93,6 +106,7 @@ absl::Status Daemon::Run(std::stop_token stop) {
                                            {"store", config_.store.url},
                                            {"version", dependencies_.version},
                                            {"port", static_cast<int64_t>(server->port())}});
+  RetireAfterReboot();
   {
     const std::jthread probing([this, stop] { facts_.Run(stop); });
     if (AwaitFacts(stop)) {
@@ -124,6 +138,21 @@ absl::StatusOr<std::unique_ptr<http::Server>> Daemon::Serve() {
   };
   return http::StartServer({.address = config_.listen_address, .port = config_.listen_port},
                            {{"/metrics", metrics}, {"/healthz", healthy}, {"/readyz", ready}});
+}
+
+void Daemon::RetireAfterReboot() {
+  const absl::StatusOr<fs::Dir> root = OpenRoot(config_.root);
+  if (!root.ok() || !IsNewBoot(*root, dependencies_.boot_id)) {
+    return;
+  }
+  const absl::StatusOr<fingerprint::NodeFacts> facts = dependencies_.probes.without_gpu();
+  const absl::StatusOr<fs::Fd> held =
+      LockRoot(*root, {.clock = dependencies_.clock, .timeout = Duration(0)});
+  if (facts.ok() && held.ok()) {
+    const GpuObservation node{.facts = *facts, .is_gpu_unknown = facts->gpu_type.empty()};
+    // AwaitRoot() does it again, and reports the error.
+    RetireTrees(*root, node, dependencies_).IgnoreError();
+  }
 }
 
 bool Daemon::AwaitFacts(std::stop_token stop) {
@@ -212,7 +241,7 @@ absl::StatusOr<Daemon::LockedRoot> Daemon::AcquireRoot(const GpuObservation& nod
     held = lock(kLockTimeout);
   }
   CW_RETURN_IF_ERROR(held.status());
-  CW_RETURN_IF_ERROR(Recover(root, node, dependencies_.clock.Now(), dependencies_.log));
+  CW_RETURN_IF_ERROR(Recover(root, node, dependencies_));
   return LockedRoot{.dir = std::move(root), .lock = *std::move(held)};
 }
 
@@ -273,6 +302,7 @@ void Daemon::RunLoop(const fs::Dir& root, const GpuObservation& node, StatusWrit
   const std::unique_ptr<RemoteEndpoint> endpoint =
       config_.redis_endpoint ? MakeEndpoint(root, dependencies_) : nullptr;
   LoopOptions options{.limit_bytes = config_.byte_limit,
+                      .disk = config_.disk,
                       .version = dependencies_.version,
                       .scrub = Duration(config_.scrub_seconds * 1000)};
   if (endpoint != nullptr) {

@@ -33,12 +33,14 @@ struct DaemonDependencies {
   NodeProbes probes;
   std::string version;
   FactsWatcherOptions facts_options;
+  std::string boot_id;  // of the kernel; empty: unknown
 };
 
-// Creates and runs the parts of the agent. Startup order: server, node facts, status writer, root
-// directory, loop (its first iteration repairs the links that pods mount), watch of the NodeCache.
-// The server stops last. When the node's facts change (a driver was installed or replaced), root
-// directory and loop start again. Run() can be called only once.
+// Creates and runs the parts of the agent. Startup order: server, trees of the hardware before a
+// reboot, node facts, status writer, root directory, loop (its first iteration repairs the links
+// that pods mount), watch of the NodeCache. The server stops last. When the node's facts change (a
+// driver was installed or replaced), root directory and loop start again. Run() can be called only
+// once.
 class Daemon {
  public:
   Daemon(const Config& config, const DaemonDependencies& dependencies);
@@ -53,6 +55,9 @@ class Daemon {
 
  private:
   absl::StatusOr<std::unique_ptr<http::Server>> Serve();
+  // After a reboot, retires trees that were compiled for another CPU class, without waiting for the
+  // GPU driver: containers have started already, and read their caches within seconds.
+  void RetireAfterReboot();
   // Waits until facts are known. If the GPU driver does not answer in time, sets the facts without
   // a GPU type. Returns false on `stop`.
   bool AwaitFacts(std::stop_token stop);

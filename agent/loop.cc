@@ -11,7 +11,6 @@
 #include "agent/tree/scan.h"
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
-#include "lib/fs/tree.h"
 
 namespace cachewarm::agent {
 namespace {
@@ -56,7 +55,8 @@ Loop::Loop(const Context& context, GpuObservation gpu, LoopOptions options, Repo
       captures_(context),
       starts_(context, tables_),
       quarantine_(context, options_.version),
-      scrub_(context, tables_, options_.scrub) {
+      scrub_(context, tables_, options_.scrub),
+      evictions_(context, watched_, options_.measure) {
   quarantine_.Restore(history_);
 }
 
@@ -137,8 +137,9 @@ absl::Status Loop::Reconcile(const api::NodeCacheSpec& desired, bool is_known) {
     plan_ = MakePlan({.desired = desired,
                       .inventory = inventory_,
                       .history = history_,
-                      .disk = Disk(),
-                      .now = context_.clock.Monotonic()});
+                      .disk = DiskWithReservations(),
+                      .now = context_.clock.Monotonic(),
+                      .is_known = is_known});
     bool changed = false;
     for (const Step& step : plan_.steps) {
       changed |= Execute(step);
@@ -146,6 +147,9 @@ absl::Status Loop::Reconcile(const api::NodeCacheSpec& desired, bool is_known) {
     if (!changed) {
       break;
     }
+  }
+  if (is_known) {
+    CW_RETURN_IF_ERROR(EvictTrees(desired));
   }
   scrub_.Update(inventory_);
   watched_.Update(inventory_);
@@ -161,7 +165,11 @@ absl::Status Loop::EnsureRoot() {
 }
 
 absl::Status Loop::Scan() {
-  CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root));
+  CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root, scanned_));
+  if (evictions_.Measure(inventory_)) {
+    MeasureRoot(true);
+    RetryWithoutShortage();
+  }
   if (watched_.ForgetGone(inventory_)) {
     // Measure at once: the bytes of the removed tree are free again, and without them the plan may
     // refuse to fetch the tree again.
@@ -213,7 +221,7 @@ bool Loop::Execute(const Step& step) {
                    return done;
                  },
                  [&](const Discard& discard) {
-                   return fs::RemoveTree(context_.root, StagingPath(discard.staging)).ok();
+                   return evictions_.Discard(StagingPath(discard.staging)).ok();
                  },
                  [&](const Fetch& fetch) {
                    // Without a known GPU, it cannot be checked whether a bundle fits.
@@ -223,6 +231,26 @@ bool Loop::Execute(const Step& step) {
                    return false;
                  }},
       step);
+}
+
+absl::Status Loop::EvictTrees(const api::NodeCacheSpec& desired) {
+  const Evictions::Changes changes =
+      evictions_.Update(desired, inventory_, fetches_.sources(), plan_.shortage);
+  for (const Mount& mount : changes.unlink) {
+    Execute(Renew{mount, inventory_.links.at(mount).renew});
+  }
+  if (changes.evicted == 0 && changes.unlink.empty()) {
+    return absl::OkStatus();
+  }
+  Wake();
+  return Scan();
+}
+
+// Plans fetches again that failed for lack of space.
+void Loop::RetryWithoutShortage() {
+  std::erase_if(history_.bundles, [](const auto& each) { return !IsNone(each.second.lacking); });
+  std::erase_if(history_.generations,
+                [](const auto& each) { return !IsNone(each.second.lacking); });
 }
 
 bool Loop::CompleteStep(const Mount& mount, const absl::Status& done, std::string_view what) {
@@ -317,17 +345,52 @@ void Loop::MeasureRoot(bool force) {
   if (!force && measured_at_ != MonoTime{} && now - measured_at_ < between) {
     return;
   }
-  root_status_ = CheckRoot(context_.root, options_.limit_bytes);
+  const absl::StatusOr<fs::Space> space = fs::MeasureSpace(context_.root);
+  space_ = space.value_or(fs::Space());
+  root_status_ = CheckRoot(context_.root, space);
   measured_at_ = now;
+}
+
+void Loop::ReportUsage() {
+  root_status_.used_bytes = evictions_.Total().bytes;
+  root_status_.limit_bytes = Disk().limit_bytes;
+  root_status_.evictable_bytes = evictions_.evictable_bytes();
+  root_status_.evicted_bytes = evictions_.evicted_bytes();
   context_.metrics.root_used_bytes.Set({}, static_cast<double>(root_status_.used_bytes));
   context_.metrics.root_free_bytes.Set({}, static_cast<double>(root_status_.free_bytes));
   context_.metrics.root_limit_bytes.Set({}, static_cast<double>(root_status_.limit_bytes));
+  context_.metrics.evictable_bytes.Set({}, static_cast<double>(root_status_.evictable_bytes));
+}
+
+void Loop::CountRefusedBundles(const std::vector<api::NodeWarmup>& warmups) {
+  for (const std::string_view reason : {api::reason::kOverLimit, api::reason::kDiskFull}) {
+    int64_t refused = 0;
+    for (const api::NodeWarmup& warmup : warmups) {
+      refused += std::count_if(
+          warmup.bundles.begin(), warmup.bundles.end(),
+          [reason](const api::NodeBundle& bundle) { return bundle.reason == reason; });
+    }
+    context_.metrics.refused_bundles.Set({std::string(reason)}, static_cast<double>(refused));
+  }
 }
 
 DiskLimits Loop::Disk() const {
-  return {.limit_bytes = options_.limit_bytes,
-          .used_bytes = root_status_.used_bytes + fetches_.RunningBytes(),
-          .free_bytes = root_status_.free_bytes};
+  return {.limit_bytes = options_.limit_bytes > 0 ? options_.limit_bytes
+                                                  : space_.total_bytes / 100 * options_.disk.limit,
+          .used_bytes = evictions_.Total().bytes,
+          .free_bytes = root_status_.free_bytes,
+          .free_inodes = space_.total_inodes > 0 ? space_.free_inodes : INT64_MAX,
+          .reserve = ReserveOf(options_.disk,
+                               {.bytes = space_.total_bytes, .inodes = space_.total_inodes})};
+}
+
+DiskLimits Loop::DiskWithReservations() const {
+  const DiskAmount reserved = fetches_.Reserved();
+  DiskLimits disk = Disk();
+  disk.used_bytes += reserved.bytes;
+  disk.free_bytes -= reserved.bytes;
+  disk.free_inodes -= reserved.inodes;
+  return disk;
 }
 
 void Loop::UpdateConditions(const api::NodeOffer& offer) {
@@ -359,6 +422,7 @@ void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired)
   context_.metrics.watched_directories.Set({}, context_.watcher.directories());
   api::NodeCacheStatus status;
   status.node = NodeStatusOf(gpu_, options_.version);
+  ReportUsage();
   status.node.root = root_status_;
   status.conditions = conditions_;
   status.warmups = ReportWarmups({.desired = desired,
@@ -368,6 +432,7 @@ void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired)
                                   .progress = fetches_.Progress(),
                                   .mount_problems = mount_problems_,
                                   .root = root_status_});
+  CountRefusedBundles(status.warmups);
   for (api::NodeWarmup& warmup : status.warmups) {
     if (warmup.message.empty()) {
       warmup.message = tables_.Problem(warmup.uid);
@@ -375,6 +440,7 @@ void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired)
   }
   status.captures = captures_.Statuses();
   status.starts = starts_.Statuses();
+  status.evictable = evictions_.Offers();
   report_(target, std::move(status));
 }
 

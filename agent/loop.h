@@ -15,6 +15,7 @@
 #include "agent/steps/capturing/capture_jobs.h"
 #include "agent/steps/capturing/truncated_files.h"
 #include "agent/steps/context.h"
+#include "agent/steps/evicting/evictions.h"
 #include "agent/steps/fetching/fetches.h"
 #include "agent/steps/scrubbing/quarantine.h"
 #include "agent/steps/scrubbing/scrub.h"
@@ -23,12 +24,15 @@
 #include "agent/steps/watched_trees.h"
 #include "agent/sync/gpu_conditions.h"
 #include "agent/sync/plan.h"
+#include "agent/tree/scan.h"
 #include "lib/api/node_cache.h"
+#include "lib/fs/tree.h"
 
 namespace cachewarm::agent {
 
 struct LoopOptions {
-  int64_t limit_bytes = 0;  // setting byteLimit; 0: no limit
+  int64_t limit_bytes = 0;  // setting byteLimit; 0: DiskShares::limit
+  DiskShares disk;
   std::string version;
   // Maximum time between two iterations. Polling is needed because kubelet creates directories
   // without notifying the agent.
@@ -36,8 +40,8 @@ struct LoopOptions {
   // Maximum time between two iterations while a capture, a fetch or an observed pod start is in
   // progress.
   Duration active{1'000};
-  // Time between two measurements of the disk usage of the root. While the root is unusable, it is
-  // measured every `idle` instead.
+  // Time between two measurements of the free space, and of the usage of each tree. While the root
+  // is unusable, it is measured every `idle` instead.
   Duration measure{300'000};
   Duration scrub{3'600'000};  // time between two scrubs of an active tree; zero: never
   // Called in each iteration with the trees (paths below the root) that need a Redis endpoint:
@@ -90,16 +94,22 @@ class Loop {
   absl::Status Scan();
   void RecordRootFailure(const absl::Status& why);
   bool Execute(const Step& step);
+  absl::Status EvictTrees(const api::NodeCacheSpec& desired);
+  void RetryWithoutShortage();
   bool CompleteStep(const Mount& mount, const absl::Status& done, std::string_view what);
   std::vector<CaptureOrder> Orders(const api::NodeCacheSpec& desired) const;
   void UpdateHistory(const api::NodeCacheSpec& desired, bool is_known);
   void PruneHistory(const api::NodeCacheSpec& desired);
   void ServeRedis();
   void MeasureRoot(bool force);
+  void ReportUsage();
+  void CountRefusedBundles(const std::vector<api::NodeWarmup>& warmups);
   // Updates the conditions, and logs each one whose status changed.
   void UpdateConditions(const api::NodeOffer& offer);
   void Publish(const std::string& target, const api::NodeCacheSpec& desired);
+  // Returns the limits without the space that running fetches have reserved.
   DiskLimits Disk() const;
+  DiskLimits DiskWithReservations() const;
   MonoTime NextIteration() const;
 
   const Context& context_;
@@ -125,13 +135,16 @@ class Loop {
   Starts starts_;
   Quarantine quarantine_;
   Scrub scrub_;
+  Evictions evictions_;
   History history_;
+  ScanCache scanned_;
   Inventory inventory_;
   Plan plan_;
   std::map<Mount, std::string> mount_problems_;
   // Problems of the previous iteration; they are already logged and not logged again.
   std::map<Mount, std::string> known_problems_;
   api::RootStatus root_status_;
+  fs::Space space_;
   MonoTime measured_at_{};
   bool has_adopted_ = false;
 };

@@ -15,6 +15,7 @@
 #include "lib/gpu/probe.h"
 #include "lib/kube/client/http_client.h"
 #include "lib/kube/kubeconfig/selection.h"
+#include "lib/probe/boot_id.h"
 #include "lib/probe/driver_state.h"
 #include "lib/probe/isolated_probe.h"
 #include "lib/probe/node_probe.h"
@@ -122,7 +123,8 @@ int RunDaemon(const Config& config, const sigset_t& signals) {
                          .registry = *registry,
                          .metrics = metrics,
                          .probes = MakeProbes(config),
-                         .version = CACHEWARM_VERSION});
+                         .version = CACHEWARM_VERSION,
+                         .boot_id = probe::BootId("/proc")});
   const absl::Status ended = process::RunUntilSignal(
       signals, *log, [&daemon](std::stop_token stop) { return daemon.Run(stop); });
   if (!ended.ok()) {

@@ -45,6 +45,11 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
           registry.NewGauge({.name = "cachewarm_quarantined_bundles",
                              .help = "Requested bundles in quarantine on this node, by reason.",
                              .labels = {"reason"}})),
+      refused_bundles(registry.NewGauge(
+          {.name = "cachewarm_refused_bundles",
+           .help = "Requested bundles that are not fetched for lack of space on this node, by "
+                   "reason (OverByteLimit, DiskFull).",
+           .labels = {"reason"}})),
       scrubs(
           registry.NewCounter({.name = "cachewarm_scrubs_total",
                                .help = "Comparisons of active trees with their bundles, by result "
@@ -93,6 +98,16 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
            .help = "1 while this condition of the NodeCache is True, else 0. A condition that was "
                    "never True has no series.",
            .labels = {"type"}})),
+      evictable_bytes(registry.NewGauge(
+          {.name = "cachewarm_agent_evictable_bytes",
+           .help = "Bytes of trees that are removed once no running pod can have them mounted."})),
+      evictions(registry.NewCounter(
+          {.name = "cachewarm_agent_evictions_total",
+           .help = "Removed trees, by reason (unusable, cold, superseded, warmup_gone, "
+                   "disk_pressure).",
+           .labels = {"reason"}})),
+      evicted_bytes(registry.NewCounter(
+          {.name = "cachewarm_agent_evicted_bytes_total", .help = "Bytes of removed trees."})),
       watched_directories(registry.NewGauge({.name = "cachewarm_watched_directories",
                                              .help = "Directories watched for file events."})),
       redis_requests(registry.NewCounter(

@@ -27,6 +27,7 @@ struct Metrics {
   metrics::Gauge& cold_generations;     // active generations without a bundle
   metrics::Counter& failures;           // label reason
   metrics::Gauge& quarantined_bundles;  // label reason: VerifyFailed, BundleRejected
+  metrics::Gauge& refused_bundles;      // label reason: OverByteLimit, DiskFull
   metrics::Counter& scrubs;             // label result: whole, damaged, failed
   metrics::Counter& scrubbed_bytes;     // bytes read to compare active trees with their bundles
   metrics::Counter& starts;             // first starts of pods on this node; label result
@@ -40,6 +41,9 @@ struct Metrics {
   metrics::Gauge& root_free_bytes;
   metrics::Gauge& root_limit_bytes;  // 0: no limit
   metrics::Gauge& conditions;        // 1 if the condition of the NodeCache is True; label type
+  metrics::Gauge& evictable_bytes;   // trees offered to the operator
+  metrics::Counter& evictions;       // removed trees; label reason (EvictionCause)
+  metrics::Counter& evicted_bytes;   // bytes of the removed trees
   metrics::Gauge& watched_directories;
   metrics::Counter& redis_requests;         // requested keys; labels cache, result (RemoteCommands)
   metrics::Counter& redis_compile_seconds;  // compile time stored in served values; label cache

@@ -64,7 +64,7 @@ settings::Table TableOf(Config& config) {
           .purpose = kPurpose,
           .settings = SettingsOf(config),
           .requests = {},
-          .foreign_keys = {"store", "registry", "byteLimit", "nodeFacts", "driverRoots",
+          .foreign_keys = {"store", "registry", "byteLimit", "reserve", "nodeFacts", "driverRoots",
                            "agentWorkers", "transfer", "signature", "scrub", "limits", "redis"}};
 }
 

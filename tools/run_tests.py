@@ -180,7 +180,7 @@ def e2e(stages, folder):
     programs(stages)
     must(stages, "starting the cluster", "tests/cluster/cluster", "up")
     folders = [folder] if folder else ["test_cluster", "crds", "main_job", "engines", "scheduling",
-                                             "scale"]
+                                       "eviction", "scale"]
     pytest(stages, f"e2e: {', '.join(folders)}", *(f"tests/e2e/{name}" for name in folders))
 
 

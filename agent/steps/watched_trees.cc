@@ -46,6 +46,12 @@ bool WatchedTrees::ForgetGone(const Inventory& inventory) {
          }) > 0;
 }
 
+void WatchedTrees::Remove(const std::string& generation) {
+  if (last_active_.erase(generation) > 0) {
+    context_.watcher.RemoveTree(generation);
+  }
+}
+
 void WatchedTrees::Update(const Inventory& inventory) {
   for (const auto& [mount, link] : inventory.links) {
     if (!link.generation.empty()) {

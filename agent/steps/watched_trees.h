@@ -23,6 +23,8 @@ class WatchedTrees {
   // the same name: the new tree would otherwise count as watched already. Returns true if it forgot
   // a tree.
   bool ForgetGone(const Inventory& inventory);
+  // Forgets a tree that the agent removes.
+  void Remove(const std::string& generation);
   // Updates the watches. Call once per iteration.
   void Update(const Inventory& inventory);
   // Returns the trees that were active during the last `within`.

@@ -19,7 +19,8 @@ const BackoffPolicy& PolicyOf(FaultKind kind) {
   if (kind == FaultKind::kDamaged) {
     return kDamagedPolicy;
   }
-  return IsBundleFault(kind) ? kBundlePolicy : kStorePolicy;
+  // A full disk stays full until something is removed; evictions retry at once.
+  return IsBundleFault(kind) || kind == FaultKind::kDiskFull ? kBundlePolicy : kStorePolicy;
 }
 
 FaultKind KindOfStoreFault(const absl::Status& status) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "agent/sync/disk_space.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 
@@ -41,6 +42,8 @@ struct FailureState {
   // True if the bundle was rejected or damaged. Such a failure is persisted, so that a restarted
   // agent does not fetch the bundle again.
   bool quarantined = false;
+  // The amount to remove from the disk before a retry can succeed.
+  DiskAmount lacking;
 };
 
 struct BundleName {
@@ -79,8 +82,8 @@ struct Moment {
 
 // Records one more failure and sets the time of the next retry by exponential backoff. Maximum
 // waits: 30 s for store and disk, which may recover soon; 10 minutes for missing, unsigned or too
-// large bundles; 6 hours for damaged bundles, because a retry downloads the whole bundle. Rejected
-// bundles are never retried.
+// large bundles and for a full disk; 6 hours for damaged bundles, because a retry downloads the
+// whole bundle. Rejected bundles are never retried.
 void RecordFailure(FailureState& failure, FaultKind kind, const absl::Status& status,
                    const Moment& moment);
 

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "agent/sync/damage.h"
+#include "agent/sync/disk_space.h"
 #include "agent/sync/mount.h"
+#include "lib/base/clock.h"
 #include "lib/base/digest.h"
 
 namespace cachewarm::agent {
@@ -33,6 +35,13 @@ struct Generation {
   std::vector<Digest> digests;  // empty if it was made without a bundle, or its record was lost
   int64_t bytes = 0;            // size of the bundles' files
   double fetch_seconds = 0;     // time from the start of the fetch to the complete tree
+  DiskAmount usage;             // disk usage when it was made; zero: not recorded
+  // Warmup and user of the pods that the tree was made for; empty: unknown.
+  std::string warmup_uid;
+  std::string run_as;
+  // When the link of its mount was switched to another tree. Zero: a link leads to the tree, or the
+  // time is unknown.
+  WallTime unlinked_time{};
   friend bool operator==(const Generation&, const Generation&) = default;
 };
 
@@ -40,6 +49,8 @@ struct Generation {
 struct Inventory {
   std::map<Mount, Link> links;  // mounts whose path does not exist are absent
   std::map<std::string, Generation> generations;
+  // Trees that were moved aside by RetireForeignTrees(), by name ("retired-<id>-<n>").
+  std::map<std::string, Generation> retired;
   std::set<std::string> staging;               // names of unfinished trees
   std::map<std::string, DamagedTree> damaged;  // by generation; also lists removed trees
 };

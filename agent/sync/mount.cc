@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kNameBytesMax = 253;  // limit of a DNS subdomain, RFC 1123
 constexpr size_t kUidBytesMax = 64;
 constexpr std::string_view kColdPrefix = "cold-";
+constexpr std::string_view kRetiredPrefix = "retired-";
 constexpr size_t kIdDigits = 32;
 constexpr size_t kColdDigits = 16;
 
@@ -98,6 +99,19 @@ bool IsColdId(std::string_view id) {
 
 bool IsGenerationId(std::string_view id) {
   return IsColdId(id) || (id.size() == kIdDigits && IsLowerHex(id));
+}
+
+std::string RetiredName(std::string_view id, int number) {
+  return fmt::format("{}{}-{}", kRetiredPrefix, id, number);
+}
+
+std::string RetiredGeneration(std::string_view name) {
+  if (!name.starts_with(kRetiredPrefix)) {
+    return {};
+  }
+  name.remove_prefix(kRetiredPrefix.size());
+  const std::string_view id = name.substr(0, name.rfind('-'));
+  return IsGenerationId(id) ? std::string(id) : std::string();
 }
 
 }  // namespace cachewarm::agent

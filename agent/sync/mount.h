@@ -47,4 +47,10 @@ bool IsColdId(std::string_view id);
 // Returns true for results of GenerationId() and ColdId().
 bool IsGenerationId(std::string_view id);
 
+// Returns "retired-<id>-<number>": the name of the tree `id` after RetireForeignTrees() moved it
+// aside. No link leads to such a tree.
+std::string RetiredName(std::string_view id, int number);
+// Returns the generation of a RetiredName(); empty for any other text.
+std::string RetiredGeneration(std::string_view name);
+
 }  // namespace cachewarm::agent

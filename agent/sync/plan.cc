@@ -11,9 +11,6 @@
 namespace cachewarm::agent {
 namespace {
 
-// Space left free on the node's disk, so that caches do not cause kubelet to evict pods.
-constexpr int64_t kReserveBytes = int64_t{64} << 20;
-
 const Link* FindLink(const Inventory& inventory, const Mount& mount) {
   const auto found = inventory.links.find(mount);
   return found == inventory.links.end() ? nullptr : &found->second;
@@ -29,6 +26,7 @@ class Planner {
   explicit Planner(const PlanInput& input) : input_(input) {}
 
   Plan Run() {
+    plan_.shortage = Lacking(input_.disk, {});
     RepairLinks();
     for (const api::WantedWarmup* wanted : ByNeed()) {
       for (const std::string& run_as : wanted->run_as) {
@@ -68,8 +66,17 @@ class Planner {
         prepare_.emplace_back(Prepare{mount, link.renew});
       } else if (IsDamaged(link)) {
         prepare_.emplace_back(Renew{mount, link.renew});
+      } else if (link.state == LinkState::kDirectory && IsUnlisted(mount)) {
+        // A late pod of a deleted warmup made kubelet create it. As a tree it can be evicted.
+        prepare_.emplace_back(Prepare{mount, link.renew});
       }
     }
+  }
+
+  bool IsUnlisted(const Mount& mount) const {
+    const auto& listed = input_.desired.warmups;
+    return input_.is_known && std::none_of(listed.begin(), listed.end(),
+                                           [&](const auto& each) { return each.uid == mount.uid; });
   }
 
   bool IsDamaged(const Link& link) const {
@@ -113,6 +120,7 @@ class Planner {
     }
     const auto failure = input_.history.generations.find(id);
     if (failure != input_.history.generations.end() && failure->second.not_before > input_.now) {
+      plan_.shortage = Max(plan_.shortage, failure->second.lacking);
       plan_.next = std::min(plan_.next, failure->second.not_before);
       return;
     }
@@ -159,29 +167,19 @@ class Planner {
   // Returns true if the disk has space for the packed size of the bundles. The unpacked size is
   // known only from the manifests, so the fetch checks it.
   bool HasCapacity(const api::WantedWarmup& wanted, const std::vector<api::WantedBundle>& bundles) {
-    int64_t bytes = planned_bytes_;
+    DiskAmount need{.bytes = planned_bytes_};
     for (const api::WantedBundle& bundle : bundles) {
-      bytes += bundle.bytes;
+      need.bytes += bundle.bytes;
     }
-    FailureState refusal;
-    if (input_.disk.limit_bytes > 0 && input_.disk.used_bytes + bytes > input_.disk.limit_bytes) {
-      refusal = {.reason = std::string(api::reason::kOverLimit),
-                 .message = fmt::format(
-                     "{} bytes needed, {} in use, byteLimit is {}: raise byteLimit in the agent's "
-                     "configuration or remove warmups from this node",
-                     bytes, input_.disk.used_bytes, input_.disk.limit_bytes)};
-    } else if (bytes > input_.disk.free_bytes - kReserveBytes) {
-      refusal = {
-          .reason = std::string(api::reason::kDiskFull),
-          .message = fmt::format("{} bytes and 64 MiB of reserve needed, {} bytes free: "
-                                 "delete files on the disk of the agent's root directory (--root)",
-                                 bytes, input_.disk.free_bytes)};
-    } else {
-      planned_bytes_ = bytes;
+    const std::optional<SpaceRefusal> refusal = CheckSpace(input_.disk, need);
+    if (!refusal.has_value()) {
+      planned_bytes_ = need.bytes;
       return true;
     }
+    plan_.shortage = Max(plan_.shortage, Lacking(input_.disk, need));
     for (const api::WantedBundle& bundle : bundles) {
-      plan_.refused[BundleName{wanted.uid, bundle.digest}] = refusal;
+      plan_.refused[BundleName{wanted.uid, bundle.digest}] = {
+          .reason = std::string(refusal->reason), .message = refusal->message};
     }
     return false;
   }
@@ -190,6 +188,7 @@ class Planner {
     for (const api::WantedBundle& bundle : wanted.bundles) {
       const auto found = input_.history.bundles.find(BundleName{wanted.uid, bundle.digest});
       if (found != input_.history.bundles.end() && found->second.not_before > input_.now) {
+        plan_.shortage = Max(plan_.shortage, found->second.lacking);
         plan_.next = std::min(plan_.next, found->second.not_before);
       }
     }

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/sync/disk_space.h"
 #include "agent/sync/history.h"
 #include "agent/sync/inventory.h"
 #include "lib/api/node_cache.h"
@@ -61,18 +62,13 @@ struct Discard {
 
 using Step = std::variant<Prepare, Renew, Activate, Fetch, Discard>;
 
-struct DiskLimits {
-  int64_t limit_bytes = 0;  // maximum bytes of all generations together; 0: no limit
-  int64_t used_bytes = 0;   // bytes of all generations, plus expected bytes of running fetches
-  int64_t free_bytes = INT64_MAX;
-};
-
 struct PlanInput {
   const api::NodeCacheSpec& desired;
   const Inventory& inventory;
   const History& history;
   DiskLimits disk;
   MonoTime now{};
+  bool is_known = true;  // false: `desired` is empty because the spec is not known yet
 };
 
 struct Plan {
@@ -82,6 +78,8 @@ struct Plan {
   // Bundles that are not fetched for lack of disk space or because their trees were damaged
   // repeatedly, with the failure to report.
   std::map<BundleName, FailureState> refused;
+  // The amount to remove from the disk so that these bundles fit and the limits hold.
+  DiskAmount shortage;
   // Errors of invalid mounts in the spec, by warmup uid.
   std::map<std::string, std::string> invalid;
   // Time of the earliest retry; MonoTime::max() if there is none.

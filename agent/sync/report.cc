@@ -221,13 +221,15 @@ std::vector<api::NodeWarmup> ReportWarmups(const ReportInput& input) {
 
 bool HasStatusChanged(const api::NodeCacheStatus& before, const api::NodeCacheStatus& after) {
   if (!IsClose(before.node.root.used_bytes, after.node.root.used_bytes) ||
-      !IsClose(before.node.root.free_bytes, after.node.root.free_bytes)) {
+      !IsClose(before.node.root.free_bytes, after.node.root.free_bytes) ||
+      !IsClose(before.node.root.evictable_bytes, after.node.root.evictable_bytes)) {
     return true;
   }
   api::NodeCacheStatus same = after;
   same.heartbeat = before.heartbeat;
   same.node.root.used_bytes = before.node.root.used_bytes;
   same.node.root.free_bytes = before.node.root.free_bytes;
+  same.node.root.evictable_bytes = before.node.root.evictable_bytes;
   return !(same == before);
 }
 

@@ -42,7 +42,7 @@ struct ReportInput {
 std::vector<api::NodeWarmup> ReportWarmups(const ReportInput& input);
 
 // Returns true if the statuses differ. Ignores the heartbeat, and differences of a twentieth or
-// less in the used and free bytes of the disk.
+// less in the used, free and evictable bytes of the disk.
 bool HasStatusChanged(const api::NodeCacheStatus& before, const api::NodeCacheStatus& after);
 
 }  // namespace cachewarm::agent

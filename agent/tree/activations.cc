@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <tuple>
 
 #include "agent/tree/journal.h"
 #include "agent/tree/record_file.h"
@@ -41,6 +42,25 @@ std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount)
     return !IsGenerationId(activation.generation);
   });
   return std::move(record->activations);
+}
+
+std::vector<MountHistory> ReadHistories(
+    const fs::Dir& root, const std::set<std::pair<std::string, std::string>>& known) {
+  std::vector<MountHistory> histories;
+  ForEachRecord(root, kLinkRecords, [&](const std::string& path) {
+    const auto [uid, run_as] = OwnerOfLinkRecord(path);
+    if (!uid.empty() && !known.contains({uid, run_as})) {
+      histories.push_back({.warmup_uid = uid,
+                           .run_as = run_as,
+                           .activations = ReadActivations(root, {.uid = uid, .run_as = run_as})});
+    }
+  }).IgnoreError();
+  return histories;
+}
+
+absl::Status RemoveHistory(const fs::Dir& root, const std::string& warmup_uid,
+                           const std::string& run_as) {
+  return root.Remove(LinkRecordPath({.uid = warmup_uid, .run_as = run_as}));
 }
 
 absl::Status RecordActivation(const fs::Dir& root, const Mount& mount,

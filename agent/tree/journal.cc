@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "agent/tree/record_file.h"
@@ -30,6 +32,8 @@ constexpr auto kGenerationFields = [](auto& io, GenerationRecord& record) {
   io("files", record.files);
   io("bytes", record.bytes);
   io("fetchSeconds", record.fetch_seconds);
+  io("diskBytes", record.usage.bytes, {.min = 0});
+  io("inodes", record.usage.inodes, {.min = 0});
 };
 
 constexpr auto kStampFields = [](auto& io, FileStamp& file) {
@@ -85,6 +89,23 @@ constexpr auto kDamageFields = [](auto& io, DamagedTree& tree) {
   io("untouched", tree.untouched);
 };
 
+// Removes the histories of mounts that were evicted: neither their path nor any tree exists.
+absl::Status RemoveOrphanHistories(const fs::Dir& root, const Inventory& inventory) {
+  std::set<std::pair<std::string, std::string>> present;
+  for (const auto& [mount, link] : inventory.links) {
+    present.insert({mount.uid, mount.run_as});
+  }
+  for (const MountHistory& history : ReadHistories(root)) {
+    const bool has_tree = std::any_of(
+        history.activations.begin(), history.activations.end(),
+        [&](const Activation& each) { return inventory.generations.contains(each.generation); });
+    if (!has_tree && !present.contains({history.warmup_uid, history.run_as})) {
+      CW_RETURN_IF_ERROR(RemoveHistory(root, history.warmup_uid, history.run_as));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RemoveOrphanRecords(const fs::Dir& root, const Inventory& inventory) {
   std::vector<std::string> orphans;
   CW_RETURN_IF_ERROR(fs::Walk(root, kGenerationRecords, {}, [&](const fs::WalkEntry& entry) {
@@ -106,6 +127,12 @@ absl::Status WriteGenerationRecord(const fs::Dir& root, const GenerationRecord& 
                                    const std::vector<EntryRecord>& entries, fs::Durable durable) {
   CW_RETURN_IF_ERROR(WriteEntryRecords(root, record.id, entries, durable));
   return WriteRecord(root, GenerationRecordPath(record.id), kGenerationFields, record, durable);
+}
+
+absl::Status RemoveGenerationRecords(const fs::Dir& root, const std::string& id) {
+  CW_RETURN_IF_ERROR(root.Remove(GenerationRecordPath(id)));
+  CW_RETURN_IF_ERROR(root.Remove(EntriesRecordPath(id)));
+  return root.Remove(ScrubRecordPath(id));
 }
 
 absl::StatusOr<GenerationRecord> ReadGenerationRecord(const fs::Dir& root, const std::string& id) {
@@ -212,6 +239,7 @@ absl::Status RepairJournal(const fs::Dir& root, WallTime now) {
       CW_RETURN_IF_ERROR(RemoveDamagedTree(root, id));
     }
   }
+  CW_RETURN_IF_ERROR(RemoveOrphanHistories(root, inventory));
   return RemoveOrphanRecords(root, inventory);
 }
 

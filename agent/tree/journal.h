@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -44,6 +46,7 @@ struct GenerationRecord {
   int64_t files = 0;
   int64_t bytes = 0;
   double fetch_seconds = 0;
+  DiskAmount usage;  // blocks and inodes of files and directories; zero in records of older agents
   friend bool operator==(const GenerationRecord&, const GenerationRecord&) = default;
 };
 
@@ -58,6 +61,9 @@ absl::Status WriteGenerationRecord(const fs::Dir& root, const GenerationRecord& 
                                    const std::vector<EntryRecord>& entries,
                                    fs::Durable durable = fs::Durable::kNow);
 absl::StatusOr<GenerationRecord> ReadGenerationRecord(const fs::Dir& root, const std::string& id);
+
+// Removes the records of a tree that is no longer on the disk, except its DamagedTree.
+absl::Status RemoveGenerationRecords(const fs::Dir& root, const std::string& id);
 
 // Inode, size and times of a file. While they match, the file is unchanged.
 struct FileStamp {
@@ -107,15 +113,28 @@ absl::Status RecordActivation(const fs::Dir& root, const Mount& mount,
 absl::Status RepairActivations(const fs::Dir& root, const Mount& mount,
                                const std::string& generation, WallTime now);
 
-// Maximum time between the moment at which kubelet resolves a container's mount and the container's
-// start time in the API.
-inline constexpr Duration kMountedBefore{30'000};
+using api::kMountedBefore;
 
 // Returns the generations that a container started at `started_time` may have mounted, newest
 // first. There may be several, because kubelet resolves the mount up to `before` before
 // `started_time`, and API times are whole seconds. Empty only if nothing is recorded.
 std::vector<std::string> GenerationsAt(const std::vector<Activation>& activations,
                                        WallTime started_time, Duration before);
+
+// The history of a mount, whether its path still exists or not.
+struct MountHistory {
+  std::string warmup_uid;
+  std::string run_as;
+  std::vector<Activation> activations;
+};
+
+// Returns all histories, except those of the mounts in `known` (uid of the warmup, run-as). Skips
+// unreadable records, and all above 10,000.
+std::vector<MountHistory> ReadHistories(
+    const fs::Dir& root, const std::set<std::pair<std::string, std::string>>& known = {});
+// Removes the history of a mount whose path and trees are gone.
+absl::Status RemoveHistory(const fs::Dir& root, const std::string& warmup_uid,
+                           const std::string& run_as);
 
 // Persist the results of captures, so that a restarted agent reports them without publishing again.
 absl::Status WriteCaptureRecord(const fs::Dir& root, const api::CaptureStatus& capture);
@@ -150,8 +169,8 @@ absl::StatusOr<std::map<std::string, DamagedTree>> ReadDamagedTrees(const fs::Di
 absl::Status RemoveDamagedTree(const fs::Dir& root, const std::string& generation);
 
 // Makes the journal consistent with the links on disk. Drops the last activation of a mount if a
-// crash prevented the flip of its link, and removes records of trees that no longer exist. Call at
-// start, after SweepLeftovers().
+// crash prevented the flip of its link, and removes records of trees and mounts that no longer
+// exist. Call at start, after SweepLeftovers().
 absl::Status RepairJournal(const fs::Dir& root, WallTime now);
 
 }  // namespace cachewarm::agent

@@ -20,24 +20,6 @@ namespace {
 constexpr mode_t kFolderMode = 0755;
 constexpr int kColdTreesMax = 1000;
 
-absl::Status MakeFolders(const fs::Dir& root, const Mount& mount, const std::string& tree,
-                         const std::vector<std::string>& folders) {
-  for (const std::string& folder : folders) {
-    const std::string path = fmt::format("{}/{}", tree, folder);
-    absl::Status made = root.MakeDir(path, kTreeMode);
-    if (!made.ok() && !absl::IsAlreadyExists(made)) {
-      return made;
-    }
-    // Keep a file or link that a pod created under this name. Correct the mode of an existing
-    // directory: an earlier call may have been killed before it set the mode.
-    CW_ASSIGN_OR_RETURN(const fs::FileStat found, root.Stat(path));
-    if (found.type == fs::FileType::kDirectory && (made.ok() || found.mode != kTreeMode)) {
-      CW_RETURN_IF_ERROR(OpenToPods(root, path, mount));
-    }
-  }
-  return absl::OkStatus();
-}
-
 // Returns the first unused name of a tree without a bundle (cold id) for `mount`.
 absl::StatusOr<std::string> FreeColdId(const fs::Dir& root, const Mount& mount) {
   for (int attempt = 0; attempt < kColdTreesMax; ++attempt) {
@@ -144,6 +126,24 @@ absl::Status OpenToPods(const fs::Dir& root, const std::string& path, const Moun
     }
   }
   return root.SetMode(path, kTreeMode);
+}
+
+absl::Status MakeFolders(const fs::Dir& root, const Mount& mount, const std::string& tree,
+                         const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    const std::string path = fmt::format("{}/{}", tree, folder);
+    absl::Status made = root.MakeDir(path, kTreeMode);
+    if (!made.ok() && !absl::IsAlreadyExists(made)) {
+      return made;
+    }
+    // Keep a file or link that a pod created under this name. Correct the mode of an existing
+    // directory: an earlier call may have been killed before it set the mode.
+    CW_ASSIGN_OR_RETURN(const fs::FileStat found, root.Stat(path));
+    if (found.type == fs::FileType::kDirectory && (made.ok() || found.mode != kTreeMode)) {
+      CW_RETURN_IF_ERROR(OpenToPods(root, path, mount));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status PrepareMount(const fs::Dir& root, const Mount& mount, const PrepareOptions& options) {

@@ -52,4 +52,8 @@ absl::Status CommitGeneration(const fs::Dir& root, const std::string& generation
 // "u<ID>", that user owns the directory.
 absl::Status OpenToPods(const fs::Dir& root, const std::string& path, const Mount& mount);
 
+// Makes `folders` in the directory `tree`, writable for the pods of `mount`. Keeps existing names.
+absl::Status MakeFolders(const fs::Dir& root, const Mount& mount, const std::string& tree,
+                         const std::vector<std::string>& folders);
+
 }  // namespace cachewarm::agent

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "agent/tree/evict.h"
 #include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "lib/base/status.h"
@@ -20,8 +21,8 @@ constexpr int kRetiredMax = 10'000;
 
 absl::Status Retire(const fs::Dir& root, const std::string& id) {
   for (int number = 0; number < kRetiredMax; ++number) {
-    absl::Status renamed = root.RenameNew(
-        GenerationPath(id), fmt::format("{}/retired-{}-{}", kGenerations, id, number));
+    absl::Status renamed =
+        root.RenameNew(GenerationPath(id), GenerationPath(RetiredName(id, number)));
     if (!absl::IsAlreadyExists(renamed)) {
       return renamed;
     }
@@ -30,49 +31,102 @@ absl::Status Retire(const fs::Dir& root, const std::string& id) {
       fmt::format("too many retired trees of {}; remove .gen/retired-* in the root directory", id));
 }
 
+// The record of the last user: GPU type, CPU class and boot id, a line each. Older agents wrote no
+// boot id.
+absl::StatusOr<RootUser> ReadUser(const fs::Dir& root) {
+  CW_ASSIGN_OR_RETURN(const std::string text, fs::ReadFile(root, kNodeRecord, kNodeBytesMax));
+  const size_t gpu_end = text.find('\n');
+  const size_t end = gpu_end == std::string::npos ? gpu_end : text.find('\n', gpu_end + 1);
+  if (end == std::string::npos) {
+    return RootUser{.node = text};
+  }
+  const std::string rest = text.substr(end + 1);
+  return RootUser{.node = text.substr(0, end + 1), .boot_id = rest.substr(0, rest.find('\n'))};
+}
+
+absl::Status WriteUser(const fs::Dir& root, const std::string& node, const std::string& boot_id) {
+  return fs::WriteFileAtomic(root, kNodeRecord,
+                             boot_id.empty() ? node : fmt::format("{}{}\n", node, boot_id), 0600);
+}
+
+// Converts directories that kubelet made into trees: they may contain old code too.
+absl::Status AdoptDirectories(const fs::Dir& root, const Inventory& inventory,
+                              const PrepareOptions& options) {
+  for (const auto& [mount, link] : inventory.links) {
+    if (link.state == LinkState::kDirectory) {
+      CW_RETURN_IF_ERROR(PrepareMount(root, mount, options));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Empties each tree that a container of this boot can have mounted.
+absl::Status EmptyLinkedTrees(const fs::Dir& root, const Inventory& inventory,
+                              const PrepareOptions& options) {
+  for (const auto& [mount, link] : inventory.links) {
+    if (!link.generation.empty()) {
+      const std::string tree = GenerationPath(link.generation);
+      CW_RETURN_IF_ERROR(MoveContentToTrash(root, tree));
+      CW_RETURN_IF_ERROR(MakeFolders(root, mount, tree, options.folders));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string NodeRecord(const fs::Dir& root, const std::string& gpu_type,
                        const std::string& cpu_class) {
   std::string type = gpu_type;
   if (type.empty()) {
-    const absl::StatusOr<std::string> known = fs::ReadFile(root, kNodeRecord, kNodeBytesMax);
-    type = known.ok() ? known->substr(0, known->find('\n')) : std::string();
+    const absl::StatusOr<RootUser> known = ReadUser(root);
+    type = known.ok() ? known->node.substr(0, known->node.find('\n')) : std::string();
   }
   return type.empty() ? std::string() : fmt::format("{}\n{}\n", type, cpu_class);
 }
 
-absl::StatusOr<int> RetireForeignTrees(const fs::Dir& root, const std::string& node,
+bool IsNewBoot(const fs::Dir& root, const std::string& boot_id) {
+  const absl::StatusOr<RootUser> known = ReadUser(root);
+  return known.ok() && !known->boot_id.empty() && !boot_id.empty() && known->boot_id != boot_id;
+}
+
+absl::StatusOr<int> RetireForeignTrees(const fs::Dir& root, const RootUser& user,
                                        const PrepareOptions& options) {
-  const absl::StatusOr<std::string> known = fs::ReadFile(root, kNodeRecord, kNodeBytesMax);
-  if (known.ok() && *known == node) {
+  const absl::StatusOr<RootUser> known = ReadUser(root);
+  const bool is_rebooted = IsNewBoot(root, user.boot_id);
+  const std::string boot_before = known.ok() ? known->boot_id : std::string();
+  const std::string boot_id =
+      user.is_gpu_known && !user.boot_id.empty() ? user.boot_id : boot_before;
+  if (known.ok() && known->node == user.node) {
+    CW_RETURN_IF_ERROR(boot_id == boot_before ? absl::OkStatus()
+                                              : WriteUser(root, user.node, boot_id));
     return 0;
   }
-  CW_ASSIGN_OR_RETURN(const Inventory inventory, ScanInventory(root));
+  CW_ASSIGN_OR_RETURN(Inventory inventory, ScanInventory(root));
   if (absl::IsNotFound(known.status()) && inventory.generations.empty()) {
-    CW_RETURN_IF_ERROR(fs::WriteFileAtomic(root, kNodeRecord, node, 0600));
+    CW_RETURN_IF_ERROR(WriteUser(root, user.node, boot_id));
     return 0;
+  }
+  CW_RETURN_IF_ERROR(AdoptDirectories(root, inventory, options));
+  CW_ASSIGN_OR_RETURN(inventory, ScanInventory(root));
+  if (is_rebooted) {
+    CW_RETURN_IF_ERROR(EmptyLinkedTrees(root, inventory, options));
   }
   std::set<std::string> fresh;
   for (const auto& [mount, link] : inventory.links) {
-    // A directory made by kubelet may also contain old code: convert it into a tree, then replace
-    // it.
-    if (link.state == LinkState::kDirectory) {
-      CW_RETURN_IF_ERROR(PrepareMount(root, mount, options));
-    }
     CW_ASSIGN_OR_RETURN(std::string id, ActivateFreshTree(root, mount, options));
     fresh.insert(std::move(id));
   }
-  CW_ASSIGN_OR_RETURN(const Inventory now, ScanInventory(root));
+  CW_ASSIGN_OR_RETURN(inventory, ScanInventory(root));
   int retired = 0;
-  for (const auto& [id, generation] : now.generations) {
+  for (const auto& [id, generation] : inventory.generations) {
     if (!fresh.contains(id)) {
       CW_RETURN_IF_ERROR(Retire(root, id));
       ++retired;
     }
   }
   CW_RETURN_IF_ERROR(root.Sync(kGenerations));
-  CW_RETURN_IF_ERROR(fs::WriteFileAtomic(root, kNodeRecord, node, 0600));
+  CW_RETURN_IF_ERROR(WriteUser(root, user.node, boot_id));
   return retired;
 }
 

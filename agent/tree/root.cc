@@ -73,7 +73,7 @@ absl::StatusOr<fs::Dir> OpenRoot(const std::string& path) {
 
 absl::Status RepairRoot(const fs::Dir& root) {
   for (const std::string_view folder :
-       {kGenerations, kStaging, kState, kGenerationRecords, kLinkRecords, kCaptureRecords,
+       {kGenerations, kStaging, kTrash, kState, kGenerationRecords, kLinkRecords, kCaptureRecords,
         kQuarantineRecords, kDamagedRecords}) {
     if (const absl::Status made = MakePrivate(root, folder); !made.ok()) {
       return Annotate(made, fmt::format("root directory {} cannot be used (it must be on a local "
@@ -103,9 +103,8 @@ absl::Status SweepLeftovers(const fs::Dir& root) {
   return Sweep(root, "", kMountDepth, IsTemporary);
 }
 
-api::RootStatus CheckRoot(const fs::Dir& root, int64_t limit_bytes) {
-  api::RootStatus status{.path = root.name(), .limit_bytes = limit_bytes};
-  const absl::StatusOr<fs::Space> space = fs::MeasureSpace(root);
+api::RootStatus CheckRoot(const fs::Dir& root, const absl::StatusOr<fs::Space>& space) {
+  api::RootStatus status{.path = root.name()};
   if (!space.ok()) {
     status.message = Message(space.status());
     return status;
@@ -122,9 +121,6 @@ api::RootStatus CheckRoot(const fs::Dir& root, int64_t limit_bytes) {
     status.message =
         "the disk of the agent's root directory is mounted noexec, so compiled code cannot be "
         "loaded: mount the disk with exec or set another root directory (--root)";
-  }
-  if (const auto usage = fs::MeasureTree(root, kGenerations); usage.ok()) {
-    status.used_bytes = usage->allocated_bytes;
   }
   return status;
 }

@@ -8,6 +8,7 @@
 #include "lib/fs/dir.h"
 #include "lib/fs/fd.h"
 #include "lib/fs/lock.h"
+#include "lib/fs/tree.h"
 
 namespace cachewarm::agent {
 
@@ -31,7 +32,7 @@ absl::StatusOr<fs::Fd> LockRoot(const fs::Dir& root, const fs::LockWait& wait);
 absl::Status SweepLeftovers(const fs::Dir& root);
 
 // Checks whether pods can use directories below the root: writes a file and reads the mount
-// options. Also measures the bytes of all generations and the free space.
-api::RootStatus CheckRoot(const fs::Dir& root, int64_t limit_bytes);
+// options of `space`, the result of fs::MeasureSpace(root).
+api::RootStatus CheckRoot(const fs::Dir& root, const absl::StatusOr<fs::Space>& space);
 
 }  // namespace cachewarm::agent

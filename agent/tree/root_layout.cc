@@ -58,6 +58,16 @@ std::string LinkRecordPath(const Mount& mount) {
   return fmt::format("{}/{}.{}.json", kLinkRecords, mount.uid, mount.run_as);
 }
 
+std::pair<std::string, std::string> OwnerOfLinkRecord(std::string_view path) {
+  path.remove_prefix(std::min(path.rfind('/') + 1, path.size()));
+  const size_t dot = path.find('.');
+  const size_t end = path.find(".json");
+  if (dot == std::string_view::npos || end == std::string_view::npos || dot >= end) {
+    return {};
+  }
+  return {std::string(path.substr(0, dot)), std::string(path.substr(dot + 1, end - dot - 1))};
+}
+
 std::string CaptureRecordPath(std::string_view id) {
   return fmt::format("{}/{}.json", kCaptureRecords, DigestOf(id).hex().substr(0, 32));
 }

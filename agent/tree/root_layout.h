@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "agent/sync/mount.h"
 
@@ -13,6 +14,7 @@
 //   <ns>/<name>/<uid>/<run-as> -> ../../../.gen/<id>   link that pods mount
 //   .gen/<id>/                                         complete tree
 //   .staging/<id>/                                     unfinished tree
+//   .trash/<name>                                      tree that waits for its removal
 //   .state/generations/<id>.json, <id>.entries         bundles and files of a tree
 //   .state/generations/<id>.scrub.json                 scrub progress of a tree
 //   .state/links/<uid>.<run-as>.json                   history of active trees
@@ -24,6 +26,7 @@ namespace cachewarm::agent {
 
 inline constexpr std::string_view kGenerations = ".gen";
 inline constexpr std::string_view kStaging = ".staging";
+inline constexpr std::string_view kTrash = ".trash";
 inline constexpr std::string_view kState = ".state";
 inline constexpr std::string_view kGenerationRecords = ".state/generations";
 inline constexpr std::string_view kLinkRecords = ".state/links";
@@ -48,6 +51,8 @@ std::string GenerationRecordPath(std::string_view id);
 std::string EntriesRecordPath(std::string_view id);
 std::string ScrubRecordPath(std::string_view id);
 std::string LinkRecordPath(const Mount& mount);
+// Returns warmup uid and run-as of a LinkRecordPath(); two empty texts for any other path.
+std::pair<std::string, std::string> OwnerOfLinkRecord(std::string_view path);
 // Returns the path of a capture record. `id` is hashed, because it may contain any byte.
 std::string CaptureRecordPath(std::string_view id);
 

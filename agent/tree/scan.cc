@@ -2,7 +2,11 @@
 #include "agent/tree/scan.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "agent/tree/journal.h"
@@ -28,7 +32,9 @@ std::vector<std::string> Parts(std::string_view path) {
   }
 }
 
-absl::StatusOr<Link> ReadLinkState(const fs::Dir& root, const Mount& mount, fs::FileType type) {
+// Reads the link of a mount, given the history of the mount.
+absl::StatusOr<Link> ReadLinkState(const fs::Dir& root, const Mount& mount, fs::FileType type,
+                                   const std::vector<Activation>& past) {
   if (type == fs::FileType::kDirectory) {
     return Link{.state = LinkState::kDirectory};
   }
@@ -47,14 +53,137 @@ absl::StatusOr<Link> ReadLinkState(const fs::Dir& root, const Mount& mount, fs::
   if (!tree.ok() || tree->type != fs::FileType::kDirectory) {
     return Link{.state = LinkState::kBroken};
   }
-  const std::vector<Activation> past = ReadActivations(root, mount);
   const bool is_known = !past.empty() && past.back().generation == generation;
   return Link{.state = tree->mode == kTreeMode ? LinkState::kActive : LinkState::kUnusable,
               .generation = generation,
               .renew = is_known ? past.back().renew : 0};
 }
 
-absl::Status ScanMounts(const fs::Dir& root, Inventory& inventory) {
+// Sets the owner of each tree of a history, and when the link of its mount was switched to another
+// tree. A clock that was set back must not make that time earlier than the activation itself, so it
+// is the latest recorded time until the switch.
+void ReadHistory(const MountHistory& history, const std::string& linked, Inventory& inventory) {
+  WallTime latest{};
+  const auto& activations = history.activations;
+  for (size_t i = 0; i < activations.size(); ++i) {
+    const std::string& id = activations[i].generation;
+    latest = std::max(latest, activations[i].at);
+    WallTime unlinked{};
+    if (i + 1 < activations.size() && id != linked) {
+      unlinked = std::max(latest, activations[i + 1].at);
+    }
+    const auto set = [&](Generation& tree) {
+      tree.warmup_uid = history.warmup_uid;
+      tree.run_as = history.run_as;
+      tree.unlinked_time = unlinked;
+    };
+    if (const auto found = inventory.generations.find(id); found != inventory.generations.end()) {
+      set(found->second);
+    }
+    for (auto& [name, tree] : inventory.retired) {
+      if (RetiredGeneration(name) == id) {
+        set(tree);
+      }
+    }
+  }
+}
+
+// Sets the unlink time of trees that a full history no longer lists: they were unlinked before its
+// oldest entry.
+void ReadDropped(const MountHistory& history, Inventory& inventory) {
+  if (history.activations.size() < kActivationsMax) {
+    return;
+  }
+  for (auto& [id, tree] : inventory.generations) {
+    if (tree.warmup_uid != history.warmup_uid || tree.run_as != history.run_as) {
+      continue;
+    }
+    if (std::none_of(history.activations.begin(), history.activations.end(),
+                     [&id = id](const Activation& each) { return each.generation == id; })) {
+      tree.unlinked_time = history.activations.front().at;
+    }
+  }
+}
+
+// Reads also the histories of mounts whose paths are gone.
+void ReadOwners(const fs::Dir& root, std::vector<MountHistory> histories, Inventory& inventory) {
+  std::map<std::pair<std::string, std::string>, std::string> linked;
+  std::set<std::pair<std::string, std::string>> known;
+  for (const auto& [mount, link] : inventory.links) {
+    linked[{mount.uid, mount.run_as}] = link.generation;
+    known.insert({mount.uid, mount.run_as});
+  }
+  std::vector<MountHistory> others = ReadHistories(root, known);
+  std::move(others.begin(), others.end(), std::back_inserter(histories));
+  for (const MountHistory& history : histories) {
+    const auto link = linked.find({history.warmup_uid, history.run_as});
+    ReadHistory(history, link == linked.end() ? std::string() : link->second, inventory);
+    ReadDropped(history, inventory);
+  }
+}
+
+bool IsSameFile(const fs::FileStat& a, const fs::FileStat& b) {
+  return a.device == b.device && a.inode == b.inode && a.bytes == b.bytes &&
+         a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns;
+}
+
+std::vector<Activation> CachedActivations(const fs::Dir& root, const Mount& mount,
+                                          ScanCache& cache) {
+  const std::string path = LinkRecordPath(mount);
+  const absl::StatusOr<fs::FileStat> file = root.Stat(path);
+  if (!file.ok()) {
+    return {};
+  }
+  ScanCache::History& known = cache.histories[path];
+  if (!IsSameFile(known.file, *file)) {
+    known = {.file = *file, .activations = ReadActivations(root, mount)};
+  }
+  return known.activations;
+}
+
+Generation ReadGeneration(const fs::Dir& root, const std::string& id) {
+  absl::StatusOr<GenerationRecord> record = ReadGenerationRecord(root, id);
+  if (!record.ok()) {
+    return {};
+  }
+  Generation generation{.digests = std::move(record->digests),
+                        .bytes = record->bytes,
+                        .fetch_seconds = record->fetch_seconds,
+                        .usage = record->usage,
+                        .warmup_uid = record->mount.uid,
+                        .run_as = record->mount.run_as};
+  if (generation.usage.bytes == 0) {
+    generation.usage = {.bytes = record->bytes, .inodes = record->files};
+  }
+  return generation;
+}
+
+Generation CachedGeneration(const fs::Dir& root, const std::string& id, ScanCache& cache) {
+  const absl::StatusOr<fs::FileStat> file = root.Stat(GenerationRecordPath(id));
+  if (!file.ok()) {
+    return {};
+  }
+  ScanCache::Tree& known = cache.trees[id];
+  if (!IsSameFile(known.file, *file)) {
+    known = {.file = *file, .generation = ReadGeneration(root, id)};
+  }
+  return known.generation;
+}
+
+void ForgetGone(const Inventory& inventory, ScanCache& cache) {
+  std::set<std::string> histories;
+  for (const auto& [mount, link] : inventory.links) {
+    histories.insert(LinkRecordPath(mount));
+  }
+  std::erase_if(cache.histories, [&](const auto& each) { return !histories.contains(each.first); });
+  std::erase_if(cache.trees,
+                [&](const auto& each) { return !inventory.generations.contains(each.first); });
+}
+
+// Returns the histories of the mounts that exist.
+absl::StatusOr<std::vector<MountHistory>> ScanMounts(const fs::Dir& root, Inventory& inventory,
+                                                     ScanCache& cache) {
+  std::vector<MountHistory> histories;
   absl::Status broken;
   CW_RETURN_IF_ERROR(fs::Walk(root, "", kScanLimits, [&](const fs::WalkEntry& entry) {
     if (entry.path.starts_with('.')) {
@@ -66,7 +195,9 @@ absl::Status ScanMounts(const fs::Dir& root, Inventory& inventory) {
     }
     const Mount mount{parts[0], parts[1], parts[2], parts[3]};
     if (CheckMount(mount).ok()) {
-      absl::StatusOr<Link> link = ReadLinkState(root, mount, entry.stat.type);
+      histories.push_back({mount.uid, mount.run_as, CachedActivations(root, mount, cache)});
+      absl::StatusOr<Link> link =
+          ReadLinkState(root, mount, entry.stat.type, histories.back().activations);
       if (!link.ok()) {
         broken = link.status();
         return fs::WalkNext::kStop;
@@ -75,7 +206,8 @@ absl::Status ScanMounts(const fs::Dir& root, Inventory& inventory) {
     }
     return fs::WalkNext::kSkipDirectory;
   }));
-  return broken;
+  CW_RETURN_IF_ERROR(broken);
+  return histories;
 }
 
 absl::Status ScanNames(const fs::Dir& root, std::string_view folder,
@@ -89,23 +221,28 @@ absl::Status ScanNames(const fs::Dir& root, std::string_view folder,
 }  // namespace
 
 absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root) {
+  ScanCache cache;
+  return ScanInventory(root, cache);
+}
+
+absl::StatusOr<Inventory> ScanInventory(const fs::Dir& root, ScanCache& cache) {
   Inventory inventory;
-  CW_RETURN_IF_ERROR(ScanMounts(root, inventory));
+  CW_ASSIGN_OR_RETURN(std::vector<MountHistory> histories, ScanMounts(root, inventory, cache));
   CW_RETURN_IF_ERROR(ScanNames(root, kGenerations, [&](const fs::WalkEntry& entry) {
     if (entry.stat.type == fs::FileType::kDirectory && IsGenerationId(entry.path)) {
       inventory.generations[entry.path];
+    } else if (!RetiredGeneration(entry.path).empty()) {
+      inventory.retired[entry.path];
     }
   }));
   CW_RETURN_IF_ERROR(ScanNames(
       root, kStaging, [&](const fs::WalkEntry& entry) { inventory.staging.insert(entry.path); }));
   CW_ASSIGN_OR_RETURN(inventory.damaged, ReadDamagedTrees(root));
   for (auto& [id, generation] : inventory.generations) {
-    if (absl::StatusOr<GenerationRecord> record = ReadGenerationRecord(root, id); record.ok()) {
-      generation = {.digests = std::move(record->digests),
-                    .bytes = record->bytes,
-                    .fetch_seconds = record->fetch_seconds};
-    }
+    generation = CachedGeneration(root, id, cache);
   }
+  ForgetGone(inventory, cache);
+  ReadOwners(root, std::move(histories), inventory);
   return inventory;
 }
 
@@ -115,7 +252,8 @@ absl::StatusOr<std::optional<Link>> ScanLink(const fs::Dir& root, const Mount& m
     return std::optional<Link>();
   }
   CW_RETURN_IF_ERROR(found.status());
-  CW_ASSIGN_OR_RETURN(Link link, ReadLinkState(root, mount, found->type));
+  CW_ASSIGN_OR_RETURN(Link link,
+                      ReadLinkState(root, mount, found->type, ReadActivations(root, mount)));
   return std::optional<Link>(std::move(link));
 }
 

@@ -23,7 +23,7 @@ constexpr size_t kItemsMax = 64;
 constexpr size_t kQuotedBytesMax = 80;
 constexpr size_t kProblemsMax = 8;
 
-constexpr std::array<SpecAnnotation, 13> kTable = {{
+constexpr std::array<SpecAnnotation, 14> kTable = {{
     {"cachewarm.io/backoff-limit", "compile", "backoffLimit", Form::kNumber, "3"},
     {"cachewarm.io/builder", "compile", "builder", Form::kText, "FirstPod"},
     {"cachewarm.io/caches", "", "caches", Form::kNames, "torchinductor,triton"},
@@ -35,6 +35,7 @@ constexpr std::array<SpecAnnotation, 13> kTable = {{
     {"cachewarm.io/node-selector", "", "nodeSelector", Form::kLabels, "pool=serving"},
     {"cachewarm.io/paused", "", "paused", Form::kBoolean, "true"},
     {"cachewarm.io/pending-seconds", "compile", "pendingSeconds", Form::kNumber, "600"},
+    {"cachewarm.io/retain", "", "retain", Form::kNumber, "1"},
     {"cachewarm.io/settle-seconds", "compile", "settleSeconds", Form::kNumber, "10"},
     {"cachewarm.io/timeout-seconds", "compile", "timeoutSeconds", Form::kNumber, "1800"},
 }};

@@ -111,6 +111,10 @@ struct GateSpec {
   friend bool operator==(const GateSpec&, const GateSpec&) = default;
 };
 
+// Default and limit of spec.retain.
+inline constexpr int kRetainDefault = 1;
+inline constexpr int kRetainMax = 16;
+
 struct WarmupSpec {
   std::optional<WorkloadRef> workload_ref;
   // A PodTemplateSpec as the user wrote it; null when absent.
@@ -125,6 +129,7 @@ struct WarmupSpec {
   // A start with a bundle counts as hung once it has taken longer than three times the median cold
   // start, and longer than that median plus this many seconds.
   int hang_seconds = 300;
+  int retain = kRetainDefault;  // trees with bundles that a node keeps beside the active one
   bool paused = false;
 };
 

@@ -47,6 +47,8 @@ struct WantedWarmup {
   int fetch_priority = 0;
   // When the node last got a slot to fetch bundles of this warmup. Zero: it never got one.
   WallTime fetch_granted_time{};
+  // spec.retain of the CacheWarmup: trees with bundles that are kept beside the active one.
+  int retain = kRetainDefault;
   friend bool operator==(const WantedWarmup&, const WantedWarmup&) = default;
 };
 
@@ -123,8 +125,24 @@ struct NodeOffer {
   friend bool operator==(const NodeOffer&, const NodeOffer&) = default;
 };
 
+// A tree of a node that the agent can remove. The agent lists it in status.evictable; the operator
+// copies the entry to spec.evict once no pod can have the tree mounted.
+struct EvictableTree {
+  std::string generation;  // name of the tree
+  std::string warmup_uid;  // empty: unknown, so pods of every warmup may have mounted the tree
+  // When the link of the tree's mount was switched to another tree, rounded up to seconds. Zero:
+  // the link still leads to the tree, and is removed with it when the warmup no longer exists.
+  WallTime unlinked_time{};
+  friend bool operator==(const EvictableTree&, const EvictableTree&) = default;
+};
+
+// A container that started this long after a link was switched has mounted the new tree. kubelet
+// resolves the mount of a container at most this long before the start time that it reports.
+inline constexpr Duration kMountedBefore{30'000};
+
 struct NodeCacheSpec {
   NodeOffer node;
+  std::vector<EvictableTree> evict;      // sorted by generation, at most 128
   std::vector<WantedWarmup> warmups;     // sorted by uid, at most 64
   std::vector<CaptureRequest> captures;  // sorted by id, at most 16
   std::vector<StartWindow> starts;       // sorted by podUID, at most 64
@@ -137,7 +155,9 @@ struct RootStatus {
   int64_t used_bytes = 0;
   int64_t limit_bytes = 0;  // 0: no limit
   int64_t free_bytes = 0;
-  std::string message;  // why the root cannot be used
+  int64_t evictable_bytes = 0;  // bytes of the trees in NodeCacheStatus::evictable
+  int64_t evicted_bytes = 0;    // bytes of the trees that were evicted since the agent started
+  std::string message;          // why the root cannot be used
   friend bool operator==(const RootStatus&, const RootStatus&) = default;
 };
 
@@ -215,9 +235,10 @@ struct NodeCacheStatus {
   NodeStatus node;
   std::vector<Condition> conditions;  // types: api::kGpu... in names.h
   WallTime heartbeat{};
-  std::vector<NodeWarmup> warmups;      // sorted by uid
-  std::vector<CaptureStatus> captures;  // sorted by id
-  std::vector<StartEvidence> starts;    // sorted by podUID
+  std::vector<NodeWarmup> warmups;       // sorted by uid
+  std::vector<CaptureStatus> captures;   // sorted by id
+  std::vector<StartEvidence> starts;     // sorted by podUID
+  std::vector<EvictableTree> evictable;  // next to evict first, at most 128
   friend bool operator==(const NodeCacheStatus&, const NodeCacheStatus&) = default;
 };
 

@@ -27,6 +27,7 @@ struct FileStat {
   uint64_t inode = 0;
   int64_t mtime_ns = 0;
   int64_t ctime_ns = 0;
+  uint64_t links = 1;  // names of the inode (hard links)
 };
 
 // Gives access to the files below a directory and never to anything outside of it.

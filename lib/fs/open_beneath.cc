@@ -83,7 +83,8 @@ FileStat ToFileStat(const struct ::stat& buffer) {
           .device = buffer.st_dev,
           .inode = buffer.st_ino,
           .mtime_ns = Nanoseconds(buffer.st_mtim),
-          .ctime_ns = Nanoseconds(buffer.st_ctim)};
+          .ctime_ns = Nanoseconds(buffer.st_ctim),
+          .links = buffer.st_nlink};
 }
 
 }  // namespace cachewarm::fs

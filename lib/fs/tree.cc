@@ -30,9 +30,9 @@ absl::Status LimitExceeded(const WalkLimits& limits, const std::string& path) {
                                                   limits.depth_max));
 }
 
-// Returns the names in an open directory, in byte order. RESOURCE_EXHAUSTED above `names_max`.
-absl::StatusOr<std::vector<std::string>> NamesIn(int fd, int64_t names_max,
-                                                 const std::string& path) {
+// Returns up to `names_max` names of an open directory, in the order of the file system.
+absl::StatusOr<std::vector<std::string>> SomeNames(int fd, int64_t names_max,
+                                                   const std::string& path) {
   // Open the directory again: closedir() closes the descriptor of its stream, but `fd` must stay
   // open, with an unchanged read position.
   Fd own(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -52,13 +52,23 @@ absl::StatusOr<std::vector<std::string>> NamesIn(int fd, int64_t names_max,
       continue;
     }
     if (static_cast<int64_t>(names.size()) >= names_max) {
-      return absl::ResourceExhaustedError(
-          fmt::format("{}: more than {} entries", path.empty() ? "." : path, names_max));
+      return names;
     }
     names.emplace_back(name);
   }
   if (errno != 0) {
     return ErrnoStatus(errno, path);
+  }
+  return names;
+}
+
+// Returns the names in an open directory, in byte order. RESOURCE_EXHAUSTED above `names_max`.
+absl::StatusOr<std::vector<std::string>> NamesIn(int fd, int64_t names_max,
+                                                 const std::string& path) {
+  CW_ASSIGN_OR_RETURN(std::vector<std::string> names, SomeNames(fd, names_max + 1, path));
+  if (static_cast<int64_t>(names.size()) > names_max) {
+    return absl::ResourceExhaustedError(
+        fmt::format("{}: more than {} entries", path.empty() ? "." : path, names_max));
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -173,6 +183,87 @@ class Remover {
   int64_t left_;
 };
 
+// Removes trees of any size in parts.
+class PartRemover {
+ public:
+  // Directories that are too deep are moved next to `top`, a name in the directory `top_fd`.
+  PartRemover(int top_fd, std::string top, uint64_t device, int64_t entries_max)
+      : top_fd_(top_fd), top_(std::move(top)), device_(device), left_(entries_max) {}
+
+  // Returns true if the name is gone.
+  absl::StatusOr<bool> Name(int fd, const std::string& name, const std::string& path, int depth) {
+    if (left_ <= 0) {
+      return false;
+    }
+    if (::unlinkat(fd, name.c_str(), 0) == 0 || errno == ENOENT) {
+      --left_;
+      return true;
+    }
+    const int unlink_error = errno;
+    const Fd child = OpenChild(fd, name);
+    if (!child.ok()) {
+      return ErrnoStatus(errno == ENOTDIR ? unlink_error : errno, path);
+    }
+    struct ::stat buffer {};
+    if (::fstat(child.get(), &buffer) != 0) {
+      return ErrnoStatus(errno, path);
+    }
+    if (buffer.st_dev != device_) {
+      return absl::FailedPreconditionError(
+          fmt::format("{}: another file system is mounted there; unmount it first", path));
+    }
+    if (depth >= kDepthMax) {
+      return MoveUp(fd, name, path, buffer.st_ino);
+    }
+    // Ignore an error: unlinkat will report the reason.
+    static_cast<void>(::fchmod(child.get(), 0700));
+    CW_ASSIGN_OR_RETURN(const bool is_empty, Content(child.get(), path, depth));
+    if (!is_empty) {
+      return false;
+    }
+    --left_;
+    if (::unlinkat(fd, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+      return ErrnoStatus(errno, path);
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int kDepthMax = 64;
+  static constexpr int64_t kBatch = 4096;  // names in memory for each level
+
+  absl::StatusOr<bool> Content(int fd, const std::string& path, int depth) {
+    while (true) {
+      CW_ASSIGN_OR_RETURN(const std::vector<std::string> names, SomeNames(fd, kBatch, path));
+      if (names.empty()) {
+        return true;
+      }
+      for (const std::string& name : names) {
+        CW_ASSIGN_OR_RETURN(const bool gone,
+                            Name(fd, name, fmt::format("{}/{}", path, name), depth + 1));
+        if (!gone) {
+          return false;
+        }
+      }
+    }
+  }
+
+  absl::StatusOr<bool> MoveUp(int fd, const std::string& name, const std::string& path,
+                              uint64_t inode) {
+    --left_;
+    const std::string to = fmt::format("{}.{}", top_, inode);
+    if (::renameat(fd, name.c_str(), top_fd_, to.c_str()) != 0) {
+      return ErrnoStatus(errno, path);
+    }
+    return true;
+  }
+
+  const int top_fd_;
+  const std::string top_;
+  const uint64_t device_;
+  int64_t left_;
+};
+
 }  // namespace
 
 absl::Status Walk(const Dir& dir, std::string_view path, const WalkLimits& limits,
@@ -201,11 +292,53 @@ absl::Status RemoveTree(const Dir& dir, std::string_view path, const WalkLimits&
   return Remover(limits, buffer.st_dev).Name(parent->fd(), parent->name(), FullName(dir, path), 0);
 }
 
+absl::StatusOr<bool> RemoveSome(const Dir& dir, std::string_view path, int64_t entries_max) {
+  const auto parent = Parent::Of(dir, path);
+  if (absl::IsNotFound(parent.status())) {
+    return true;
+  }
+  CW_RETURN_IF_ERROR(parent.status());
+  struct ::stat buffer {};
+  if (::fstat(dir.fd(), &buffer) != 0) {
+    return ErrnoStatus(errno, dir.name());
+  }
+  return PartRemover(parent->fd(), parent->name(), buffer.st_dev, entries_max)
+      .Name(parent->fd(), parent->name(), FullName(dir, path), 0);
+}
+
+absl::Status MoveContent(const Dir& dir, std::string_view from, std::string_view to) {
+  constexpr int64_t kMovedAtOnce = 4096;
+  constexpr int kPassesMax = 1000;  // a process may make names as fast as they are moved
+  CW_ASSIGN_OR_RETURN(const Dir source, dir.OpenDir(from));
+  bool has_moved = true;
+  for (int pass = 0; has_moved && pass < kPassesMax; ++pass) {
+    has_moved = false;
+    CW_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                        SomeNames(source.fd(), kMovedAtOnce, FullName(dir, from)));
+    for (const std::string& name : names) {
+      const absl::Status moved =
+          dir.RenameNew(fmt::format("{}/{}", from, name), fmt::format("{}/{}", to, name));
+      if (!moved.ok() && !absl::IsAlreadyExists(moved) && !absl::IsNotFound(moved)) {
+        return moved;
+      }
+      has_moved |= moved.ok();
+    }
+  }
+  return absl::OkStatus();
+}
+
+int64_t AllocatedShare(const FileStat& stat) {
+  return stat.type == FileType::kFile
+             ? stat.allocated_bytes / static_cast<int64_t>(std::max<uint64_t>(stat.links, 1))
+             : stat.allocated_bytes;
+}
+
 absl::StatusOr<TreeUsage> MeasureTree(const Dir& dir, std::string_view path,
                                       const WalkLimits& limits) {
   TreeUsage usage;
   CW_RETURN_IF_ERROR(Walk(dir, path, limits, [&usage](const WalkEntry& entry) {
-    usage.allocated_bytes += entry.stat.allocated_bytes;
+    ++usage.inodes;
+    usage.allocated_bytes += AllocatedShare(entry.stat);
     if (entry.stat.type == FileType::kFile) {
       ++usage.files;
       usage.bytes += entry.stat.bytes;
@@ -223,6 +356,8 @@ absl::StatusOr<Space> MeasureSpace(const Dir& dir) {
   const auto block = static_cast<int64_t>(buffer.f_frsize);
   return Space{.total_bytes = static_cast<int64_t>(buffer.f_blocks) * block,
                .free_bytes = static_cast<int64_t>(buffer.f_bavail) * block,
+               .total_inodes = static_cast<int64_t>(buffer.f_files),
+               .free_inodes = static_cast<int64_t>(buffer.f_favail),
                .read_only = (buffer.f_flag & ST_RDONLY) != 0,
                .no_exec = (buffer.f_flag & ST_NOEXEC) != 0};
 }

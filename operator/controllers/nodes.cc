@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/controllers/nodes.h"
 
+#include <algorithm>
+#include <set>
+#include <utility>
+
 #include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/snapshot.h"
+#include "operator/plan/eviction/confirm.h"
 #include "operator/plan/nodes/offer.h"
 #include "operator/plan/scheduling/pod_shape.h"
 #include "operator/render/applied.h"
@@ -15,6 +20,9 @@ namespace {
 
 // Retry interval while the store has an older version of the node than the API server.
 constexpr Duration kNodeStaleRetry{1000};
+// Interval at which unconfirmed trees are checked again: no event of the node reports that an
+// unbound pod of a deleted warmup is gone.
+constexpr Duration kEvictionRecheck{300'000};
 
 kube::WriteOptions AsOperator() {
   return {.field_manager = std::string(api::kOperatorManager)};
@@ -30,6 +38,47 @@ std::vector<api::ResourceSlice> SlicesOf(const observe::ClusterCache& cluster,
     }
   }
   return slices;
+}
+
+// Appends the pods that have the cache directory of a warmup as a volume and are bound to the node;
+// for an empty name: those that are not bound yet.
+void AppendPods(const observe::ClusterCache& cluster, const std::string& node,
+                std::vector<plan::MountingPod>& pods) {
+  for (const kube::CachedObjectPtr& object :
+       cluster.pods.store().ByIndex(observe::MountsIndex(node))) {
+    const auto pod = cluster.pod_views.Of(object);
+    if (pod == nullptr) {
+      // An unreadable pod may have mounted any tree.
+      pods.push_back({.node = node});
+    } else if (auto mounting = plan::MountingPodOf(*pod); mounting.has_value()) {
+      pods.push_back(*std::move(mounting));
+    }
+  }
+}
+
+std::vector<api::EvictableTree> Evictions(const observe::ClusterCache& cluster,
+                                          const std::string& node,
+                                          const api::NodeCache* node_cache) {
+  // Until both lists have synced, a missing pod or CacheWarmup does not mean that it is gone.
+  const bool is_known = cluster.pods.store().HasSynced() && cluster.warmups.store().HasSynced();
+  if (!is_known || node_cache == nullptr || node_cache->status.evictable.empty()) {
+    return {};
+  }
+  const std::vector<api::EvictableTree>& offered = node_cache->status.evictable;
+  std::vector<plan::MountingPod> pods;
+  AppendPods(cluster, node, pods);
+  // A rollout may leave thousands of pods unbound, so they are read only if they count.
+  if (std::any_of(offered.begin(), offered.end(), [](const api::EvictableTree& tree) {
+        return tree.unlinked_time == WallTime{};
+      })) {
+    AppendPods(cluster, "", pods);
+  }
+  std::set<std::string> warmups;
+  for (const kube::CachedObjectPtr& object : cluster.warmups.store().List()) {
+    warmups.insert(std::string(object->uid()));
+  }
+  return plan::ConfirmEvictions(
+      {.node = node, .offered = offered, .pods = pods, .warmups = warmups});
 }
 
 bool HasAgents(const api::Node& node) {
@@ -58,9 +107,10 @@ absl::StatusOr<kube::Outcome> Nodes::Reconcile(const std::string& key, std::stop
   }
   if (needs_cache) {
     const api::NodeOffer offer = plan::OfferOf(*node, SlicesOf(cluster_, key));
-    if (!has_owner || node_cache->spec.node != offer) {
+    const std::vector<api::EvictableTree> evict = Evictions(cluster_, key, node_cache.get());
+    if (!has_owner || node_cache->spec.node != offer || node_cache->spec.evict != evict) {
       auto applied = deps_.client.Do(
-          kube::Apply(kube::kNodeCaches, render::NodeCacheBase(key, node->meta.uid, offer),
+          kube::Apply(kube::kNodeCaches, render::NodeCacheBase(key, node->meta.uid, offer, evict),
                       AsOperator()),
           stop);
       if (!applied.ok()) {
@@ -68,7 +118,15 @@ absl::StatusOr<kube::Outcome> Nodes::Reconcile(const std::string& key, std::stop
       }
     }
   }
-  return exists ? UpdateNode(node, stop) : kube::Outcome{};
+  kube::Outcome outcome;
+  if (exists) {
+    CW_ASSIGN_OR_RETURN(outcome, UpdateNode(node, stop));
+  }
+  if (needs_cache && node_cache != nullptr && !node_cache->status.evictable.empty()) {
+    outcome.requeue_after =
+        std::min(outcome.requeue_after.value_or(kEvictionRecheck), kEvictionRecheck);
+  }
+  return outcome;
 }
 
 absl::StatusOr<kube::Outcome> Nodes::UpdateNode(const std::shared_ptr<const api::Node>& node,

@@ -18,9 +18,10 @@ namespace cachewarm::controllers {
 
 // Creates a NodeCache, owned by the Node, for every Linux node, so that an agent can report before
 // any warmup exists, and keeps its spec.node equal to the accelerators in the Node and its
-// ResourceSlices. Replaces the NodeCache of a node that was recreated under the same name, because
-// the old report describes another machine. As operator/plan/nodes decides, removes the cachewarm
-// startup taint from nodes of every operating system. The work queue key is the node's name.
+// ResourceSlices. Confirms in spec.evict which trees the agent may remove. Replaces the NodeCache
+// of a node that was recreated under the same name, because the old report describes another
+// machine. As operator/plan/nodes decides, removes the cachewarm startup taint from nodes of every
+// operating system. The work queue key is the node's name.
 class Nodes {
  public:
   struct Dependencies {

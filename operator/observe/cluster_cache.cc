@@ -124,6 +124,18 @@ std::string AgentIndex(const std::string& node) {
   return "agent:" + node;
 }
 
+std::string MountsIndex(const std::string& node) {
+  return "mounts:" + node;
+}
+
+bool HasCacheVolume(const codec::Json& pod) {
+  const codec::Json* volumes = kube::At(pod, {"spec", "volumes"});
+  return volumes != nullptr && volumes->is_array() &&
+         std::any_of(volumes->begin(), volumes->end(), [](const codec::Json& volume) {
+           return kube::TextAt(volume, {"name"}) == api::kVolume;
+         });
+}
+
 std::vector<std::string> NodeIndex(const codec::Json& node) {
   const codec::Json* taints = kube::At(node, {"spec", "taints"});
   const bool warming = taints != nullptr && taints->is_array() &&
@@ -163,6 +175,9 @@ std::vector<std::string> PodIndex(const codec::Json& pod) {
   const std::string node = kube::TextAt(pod, {"spec", "nodeName"});
   if (!node.empty() && kube::TextAt(pod, {"metadata", "labels", kAgentLabel}) == kAgentLabelValue) {
     values.push_back(AgentIndex(node));
+  }
+  if (HasCacheVolume(pod)) {
+    values.push_back(MountsIndex(node));
   }
   return values;
 }

@@ -89,12 +89,15 @@ class ClusterCache {
 //  - "warmup:<ns>/<name>": the pod is injected for that warmup.
 //  - "builder:<uid>": the pod belongs to a builder Job of the warmup with this uid.
 //  - "agent:<node>": the pod has the label of an agent (in any namespace) and is bound to the node.
+//  - "mounts:<node>": the pod has the cache volume; without a node: it is not bound yet.
 std::vector<std::string> PodIndex(const codec::Json& pod);
 bool IsHeldAtGate(const codec::Json& pod);
 // Returns the name of the warmup in the pod's annotation; "" if the annotation is absent or
 // invalid.
 std::string WarmupOf(const codec::Json& pod);
 std::string AgentIndex(const std::string& node);
+std::string MountsIndex(const std::string& node);
+bool HasCacheVolume(const codec::Json& pod);
 // Returns the values by which ClusterCache::nodes.store().ByIndex() finds a node: "warming" while
 // it has a cachewarm startup taint.
 std::vector<std::string> NodeIndex(const codec::Json& node);

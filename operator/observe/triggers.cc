@@ -118,8 +118,9 @@ codec::Json FactsOf(const kube::Object& node_cache) {
   const codec::Json* facts = MemberOf(node_cache, {"status", "node"});
   codec::Json out = facts == nullptr ? codec::Json() : *facts;
   if (out.is_object() && out.contains("root") && out["root"].is_object()) {
-    out["root"].erase("usedBytes");
-    out["root"].erase("freeBytes");
+    for (const char* amount : {"usedBytes", "freeBytes", "evictableBytes", "evictedBytes"}) {
+      out["root"].erase(amount);
+    }
   }
   return out;
 }
@@ -234,6 +235,7 @@ void Triggers::OnPod(const kube::Change& change) {
   if (const auto owner = labels.find(api::kBuilderWarmupLabel); owner != labels.end()) {
     AddByUid(std::string(owner->second), kPodBurst);
   }
+  AddNodeToEvict(pod);
   const std::string warmup = WarmupOf(pod);
   if (!warmup.empty()) {
     // A deleted warmup is queued too, so that its pods are released.
@@ -241,6 +243,18 @@ void Triggers::OnPod(const kube::Change& change) {
   }
   AddWarmupsOf(name.ns, kPodBurst,
                [&](const api::CacheWarmup& other) { return MayAffect(other, labels); });
+}
+
+// A pod that started, ended or was deleted may have been the last one that kept a tree on its node.
+void Triggers::AddNodeToEvict(const codec::Json& pod) {
+  const kube::ObjectName node{.name = kube::TextAt(pod, {"spec", "nodeName"})};
+  if (node.name.empty() || !HasCacheVolume(pod)) {
+    return;
+  }
+  const kube::CachedObjectPtr node_cache = cluster_.node_caches.store().Find(node);
+  if (node_cache != nullptr && !node_cache->value().At({"status", "evictable"}).is_null()) {
+    queues_.nodes.AddAfter(node.ToString(), kPodBurst);
+  }
 }
 
 void Triggers::OnJob(const kube::Change& change) {

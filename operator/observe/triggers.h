@@ -46,6 +46,7 @@ class Triggers {
   // Called when a pod was released. If the pod is in a pod group, queues the other warmups of its
   // namespace that have held pods, because these may be in the same group.
   void AddRestOfGroup(const kube::Change& change);
+  void AddNodeToEvict(const codec::Json& pod);
   void AddAllWarmups(Duration delay);
   // Queues the warmups of a namespace for which `matches` returns true.
   template <typename Predicate>

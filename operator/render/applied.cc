@@ -28,11 +28,11 @@ Json NodeCacheApply(const std::string& node, const api::NodeCacheSpec& spec) {
 }
 
 Json NodeCacheBase(const std::string& node, const std::string& node_uid,
-                   const api::NodeOffer& offer) {
+                   const api::NodeOffer& offer, const std::vector<api::EvictableTree>& evict) {
   const Json owner = {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node_uid}};
   Json body = Object("NodeCache", {{"name", node}, {"ownerReferences", Json::array({owner})}});
-  if (offer != api::NodeOffer{}) {
-    body["spec"] = api::EncodeSpec({.node = offer});
+  if (Json spec = api::EncodeSpec({.node = offer, .evict = evict}); !spec.empty()) {
+    body["spec"] = std::move(spec);
   }
   return body;
 }

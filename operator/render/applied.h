@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lib/api/cache_warmup.h"
 #include "lib/api/node_cache.h"
@@ -16,9 +17,10 @@ namespace cachewarm::render {
 codec::Json NodeCacheApply(const std::string& node, const api::NodeCacheSpec& spec);
 
 // Returns all fields that field manager kOperatorManager owns in the NodeCache of one node: the
-// owner reference to the Node, and spec.node.
+// owner reference to the Node, spec.node and spec.evict.
 codec::Json NodeCacheBase(const std::string& node, const std::string& node_uid,
-                          const api::NodeOffer& offer);
+                          const api::NodeOffer& offer,
+                          const std::vector<api::EvictableTree>& evict = {});
 
 // Returns a CacheWarmup with this status, for field manager kOperatorManager. It contains the
 // resourceVersion of `warmup`, so that the API server rejects the status (409) if the warmup has

@@ -63,6 +63,11 @@ def disk(used, limit, node="a"):
             agent("cachewarm_root_limit_bytes", limit, node)]
 
 
+def refused(values, node="a"):
+    return [agent("cachewarm_refused_bundles", values, node, 'reason="OverByteLimit"'),
+            agent("cachewarm_refused_bundles", "0x2000", node, 'reason="DiskFull"')]
+
+
 def certificate(values, pod="operator-1"):
     return of_program("cachewarm_webhook_certificate_expiry_timestamp_seconds", values, pod)
 
@@ -143,12 +148,19 @@ CASES = [
     silent("CachewarmGPUNotVisible", "restart: the driver answers again",
            [condition("1x10 stale 0x30")], "20m"),
 
-    fires("CachewarmNodeDiskOverBudget", "95 of 100 bytes", disk("95x30", "100x30"), "20m", "95%",
-          namespace="cachewarm-system", pod="agent-a", node="a"),
-    silent("CachewarmNodeDiskOverBudget", "healthy", disk("90x30", "100x30"), "20m"),
-    silent("CachewarmNodeDiskOverBudget", "no limit", disk("95x30", "0x30"), "20m"),
-    silent("CachewarmNodeDiskOverBudget", "restart: an eviction below the limit",
-           disk("95x10 stale 50x30", "100x10 stale 100x30"), "20m"),
+    fires("CachewarmNodeDiskOverBudget", "two bundles do not fit",
+          refused("_x5 2x60"), "40m", "2", namespace="cachewarm-system", pod="agent-a",
+          node="a"),
+    fires("CachewarmNodeDiskOverBudget", "the fetch is tried again",
+          refused("_x5 1x9 0 1x9 0 1x60"), "40m", "1", namespace="cachewarm-system",
+          pod="agent-a", node="a"),
+    silent("CachewarmNodeDiskOverBudget", "healthy", refused("0x60"), "40m"),
+    silent("CachewarmNodeDiskOverBudget", "healthy: the limit is used up and every bundle fits",
+           [*refused("0x60"), *disk("120x60", "100x60")], "40m"),
+    silent("CachewarmNodeDiskOverBudget", "the node is too small for its warmups since yesterday",
+           refused("1x2000"), "1900m"),
+    silent("CachewarmNodeDiskOverBudget", "restart: an eviction makes room",
+           refused("1x10 stale 0x60"), "40m"),
 
     fires("CachewarmBundleQuarantined", "one of three nodes",
           [quarantine("2x30"), quarantine("0x30", "b"), quarantine("0x30", "c")], "20m", "33.33%",

@@ -85,6 +85,7 @@ def test_root_is_used_in_policy_mount_and_configuration(helm):
 def test_registry_and_limits_are_in_the_configuration(helm):
     rendered = helm.template(
         "--set", "store=oci://r.local:5000/cw,byteLimit=50000000000,logLevel=debug",
+        "--set", "reserve.bytesPercent=20,reserve.inodesPercent=0",
         "--set", "scrub.intervalSeconds=0,redis.endpoint=true",
         "--set", "registry.insecure={r.local:5000,s.local}",
         "--set", "registry.authFile=/etc/cachewarm-registry/config.json",
@@ -98,7 +99,8 @@ def test_registry_and_limits_are_in_the_configuration(helm):
         "--set", "agent.nodeFacts=/etc/cachewarm-node/facts.yaml")
     assert config_of(rendered) == {
         "store": "oci://r.local:5000/cw", "root": "/var/lib/cachewarm",
-        "byteLimit": 50000000000, "scrub": {"intervalSeconds": 0}, "logLevel": "debug",
+        "byteLimit": 50000000000, "reserve": {"bytesPercent": 20, "inodesPercent": 0},
+        "scrub": {"intervalSeconds": 0}, "logLevel": "debug",
         "redis": {"endpoint": True},
         "builders": {"jobsMax": 3}, "fetch": {"nodesMax": 8},
         "freshNodes": {"tainted": True},
@@ -293,6 +295,8 @@ def test_quota_is_optional(helm):
     ("root=/var/../etc", "root"),
     ("root=/var/lib/it's", "root"),
     ("byteLimit=-1", "byteLimit"),
+    ("byteLimit=110%", "byteLimit"),
+    ("reserve.bytesPercent=101", "bytesPercent"),
     ("scrub.intervalSeconds=59", "intervalSeconds"),
     ("scrub.interval=3600", "interval"),
     ("redis.endpoint=6379", "endpoint"),

@@ -71,6 +71,10 @@ def records():
 def program_alerts():
     """Alerts on the operator and the agents. The namespace is that of the installation."""
     quarantined = "cachewarm_quarantined_bundles"
+    # No bundle is refused at the moment in which its fetch is tried again.
+    refused, day_before = (
+        f"sum without (reason) (max_over_time(cachewarm_refused_bundles[15m]{at}))"
+        for at in ("", " offset 1d"))
     calls = q.increase("cachewarm_store_requests_total", "15m")
     failed = q.increase(f'cachewarm_store_requests_total{{code=~"{q.STORE_FAILED}"}}', "15m")
     return [
@@ -97,13 +101,15 @@ def program_alerts():
               "Nodes offer GPUs that the agent of cachewarm cannot see.",
               "{{ $value }} nodes have GPUs according to kubelet, and the agent finds none there."
               " They get no bundle, and pods on them start cold."),
+        # A node that is too small for its warmups stays so until somebody acts, so the alert fires
+        # for a day only. A limit that is reached while every bundle fits is no fault.
         Alert("CachewarmNodeDiskOverBudget",
-              "cachewarm_root_used_bytes / (cachewarm_root_limit_bytes > 0) > 0.9", "15m",
-              "warning",
-              "The caches of a node use more than 90 % of their byte limit.",
-              "The caches on node {{ $labels.node }} (agent {{ $labels.instance }}) use"
-              " {{ $value | humanizePercentage }} of byteLimit. A bundle that does not fit is not"
-              " fetched, and pods on the node start cold."),
+              f"{refused} > 0 unless {day_before} > 0", "15m", "warning",
+              "A bundle does not fit on the disk of a node.",
+              "{{ $value }} bundles of node {{ $labels.node }} (agent {{ $labels.instance }}) do"
+              " not fit into byteLimit or the free space of its disk, and their pods start cold"
+              " there. The other trees on the node are needed there or mounted by running pods. The"
+              " alert ends after a day; the NodeCache shows the reason as long as it holds."),
         Alert("CachewarmBundleQuarantined",
               f"sum by (namespace, reason) (clamp_max({quarantined}, 1))"
               f" / count by (namespace, reason) ({quarantined}) > 0.05", "15m", "warning",

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "agent/steps/fetching/fault_attributing_store.h"
@@ -12,6 +15,7 @@
 #include "agent/tree/journal.h"
 #include "agent/tree/links.h"
 #include "agent/tree/root_layout.h"
+#include "lib/api/reasons.h"
 #include "lib/base/status.h"
 #include "lib/bundle/fit.h"
 #include "lib/bundle/signature/signature.h"
@@ -25,16 +29,23 @@ namespace {
 constexpr mode_t kStagingMode = 0700;
 // Assumed block size of the file system. A file occupies whole blocks.
 constexpr int64_t kBlockBytes = 4096;
-// Space that a fetch leaves free on the disk, so that caches do not cause kubelet to evict pods.
-constexpr int64_t kReserveBytes = int64_t{64} << 20;
 
-// Returns the disk usage of the files, each rounded up to a block.
-int64_t DiskBytes(const bundle::Config& config) {
-  int64_t bytes = 0;
+// Returns the disk usage of the files, each rounded up to a block, and of their directories.
+DiskAmount UsageOf(const bundle::Config& config) {
+  DiskAmount usage{.inodes = static_cast<int64_t>(config.entries.size())};
+  std::set<std::string_view> directories;
   for (const bundle::Entry& entry : config.entries) {
-    bytes += (entry.bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+    usage.bytes += (entry.bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+    const std::string_view path = entry.path;
+    for (size_t slash = path.rfind('/'); slash != std::string_view::npos && slash > 0;
+         slash = path.rfind('/', slash - 1)) {
+      if (!directories.insert(path.substr(0, slash)).second) {
+        break;
+      }
+    }
   }
-  return bytes;
+  const auto count = static_cast<int64_t>(directories.size());
+  return usage + DiskAmount{.bytes = count * kBlockBytes, .inodes = count};
 }
 
 // Returns the source of an error of the extraction: the bundle or the local disk. The store is a
@@ -82,7 +93,8 @@ class Fetcher {
                                               .digests = DigestsOf(job_.step.bundles),
                                               .files = fetched_.files,
                                               .bytes = fetched_.bytes,
-                                              .fetch_seconds = fetched_.seconds},
+                                              .fetch_seconds = fetched_.seconds,
+                                              .usage = usage_},
                                              entries, fs::Durable::kOnceAllSynced));
     // One sync for tree and journal is sufficient. If only the journal is durable after a crash, no
     // tree has the final name yet, so the journal is ignored.
@@ -94,7 +106,8 @@ class Fetcher {
   FetchFault Fault(absl::Status status) const {
     return {.status = std::move(status),
             .digest = current_,
-            .source = store_.has_failed() ? FaultSource::kStore : source_};
+            .source = store_.has_failed() ? FaultSource::kStore : source_,
+            .lacking = lacking_};
   }
 
  private:
@@ -121,7 +134,9 @@ class Fetcher {
   }
 
   absl::Status ReadBundles() {
-    int64_t disk_bytes = 0;
+    // SealDirectories() makes these folders in every tree.
+    const auto folders = static_cast<int64_t>(job_.table.Directories().size());
+    usage_ = {.bytes = folders * kBlockBytes, .inodes = folders};
     for (const api::WantedBundle& wanted : job_.step.bundles) {
       current_ = wanted.digest;
       source_ = FaultSource::kBundle;
@@ -129,29 +144,34 @@ class Fetcher {
       CW_RETURN_IF_ERROR(bundle.status());
       CW_RETURN_IF_ERROR(bundle::CheckFit(*bundle, job_.gpu_type, job_.cpu_class));
       source_ = FaultSource::kDisk;
-      disk_bytes += DiskBytes(bundle->config);
-      CW_RETURN_IF_ERROR(CheckCapacity(disk_bytes));
+      usage_ = usage_ + UsageOf(bundle->config);
+      CW_RETURN_IF_ERROR(Reserve());
       bundles_.push_back(*std::move(bundle));
     }
     return absl::OkStatus();
   }
 
-  absl::Status CheckCapacity(int64_t bytes) const {
-    const DiskLimits& disk = job_.disk;
-    if (disk.limit_bytes > 0 && disk.used_bytes + bytes > disk.limit_bytes) {
-      return absl::OutOfRangeError(
-          fmt::format("{} bytes needed, {} in use, byteLimit is {}: raise byteLimit in the agent's "
-                      "configuration or remove warmups from this node",
-                      bytes, disk.used_bytes, disk.limit_bytes));
-    }
+  absl::Status Reserve() {
+    const auto check = [this](const DiskAmount& others) { return CheckCapacity(others); };
+    return job_.reserve ? job_.reserve(usage_, check) : check({});
+  }
+
+  absl::Status CheckCapacity(const DiskAmount& others) {
     CW_ASSIGN_OR_RETURN(const fs::Space space, fs::MeasureSpace(job_.root));
-    if (bytes > space.free_bytes - kReserveBytes) {
-      return absl::ResourceExhaustedError(
-          fmt::format("{} bytes and 64 MiB of reserve needed, {} bytes free: delete files on the "
-                      "disk of {}",
-                      bytes, space.free_bytes, job_.root.name()));
+    DiskLimits disk = job_.disk;
+    disk.used_bytes += others.bytes;
+    disk.free_bytes = space.free_bytes - others.bytes;
+    if (space.total_inodes > 0) {
+      disk.free_inodes = space.free_inodes - others.inodes;
     }
-    return absl::OkStatus();
+    const std::optional<SpaceRefusal> refusal = CheckSpace(disk, usage_);
+    if (!refusal.has_value()) {
+      return absl::OkStatus();
+    }
+    lacking_ = Lacking(disk, usage_);
+    return refusal->reason == api::reason::kOverLimit
+               ? absl::OutOfRangeError(refusal->message)
+               : absl::ResourceExhaustedError(refusal->message);
   }
 
   absl::Status ExtractAll(const std::string& staging) {
@@ -277,6 +297,8 @@ class Fetcher {
   std::vector<std::vector<fs::FileStat>> made_;
   capture::AutotuneResults autotune_;  // of the bundles that are unpacked already
   Fetched fetched_;
+  DiskAmount usage_;    // of the bundles that were read
+  DiskAmount lacking_;  // what CheckCapacity() found to be missing
   Digest current_;
   // Blamed if the current step fails. If a store call failed, Fault() blames the store instead.
   FaultSource source_ = FaultSource::kDisk;

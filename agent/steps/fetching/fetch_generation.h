@@ -24,7 +24,12 @@ struct FetchJob {
   std::string gpu_type;  // GPU type of this node; bundles for another GPU type are rejected
   // CPU class of this node; bundles with native host code for another CPU class are rejected.
   std::string cpu_class;
-  DiskLimits disk;
+  DiskLimits disk;  // free space is measured again
+  // Reserves `need` for this fetch if `check` accepts it: calls `check` with the sum of what the
+  // other running fetches have reserved. Empty: no other fetch runs.
+  std::function<absl::Status(const DiskAmount& need,
+                             const std::function<absl::Status(const DiskAmount& others)>& check)>
+      reserve;
   int threads = bundle::DefaultThreads();  // for verifying, decompressing and writing
   // File of public keys; each bundle must be signed by one of them. Empty: no signature is checked.
   std::string public_key_file;
@@ -46,6 +51,7 @@ struct FetchFault {
   absl::Status status;
   Digest digest;  // bundle in progress when the fetch failed; empty: none
   FaultSource source = FaultSource::kDisk;
+  DiskAmount lacking;  // if the disk has too little space: what must be removed
 };
 
 // Checks signatures, reads the manifests, and checks fit and free space. Then reuses files of other

@@ -29,6 +29,14 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
   if (running_.contains(step.generation) || std::ssize(running_) >= context_.workers.threads()) {
     return;
   }
+  DiskAmount packed;
+  for (const api::WantedBundle& bundle : step.bundles) {
+    packed.bytes += bundle.bytes;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    reserved_[step.generation] = {.amount = packed, .completed_before = completed_};
+  }
   const bool posted = context_.workers.Post([this, step, table, disk](std::stop_token stop) {
     const MonoTime begun = context_.clock.Monotonic();
     const auto on_progress = [this, &step, begun](const Digest& digest, int64_t done) {
@@ -54,6 +62,9 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
          .gpu_type = context_.node.gpu_type,
          .cpu_class = context_.node.cpu_class,
          .disk = disk,
+         .reserve = [this, &step](
+                        const DiskAmount& need,
+                        const auto& check) { return Reserve(step.generation, need, check); },
          .threads = context_.transfer_threads,
          .public_key_file = context_.keys.public_key_file,
          .limits = context_.limits,
@@ -69,11 +80,12 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
     context_.wake();
   });
   if (!posted) {
+    std::lock_guard lock(mutex_);
+    reserved_.erase(step.generation);
     return;
   }
-  for (const api::WantedBundle& bundle : step.bundles) {
-    running_[step.generation] += bundle.bytes;
-  }
+  running_.emplace(step.generation, step);
+  sources_.insert(step.sources.begin(), step.sources.end());
   history.fetching.insert(step.generation);
 }
 
@@ -82,6 +94,12 @@ bool Fetches::Collect(History& history) {
   {
     std::lock_guard lock(mutex_);
     ended.swap(ended_);
+    for (const Ended& each : ended) {
+      const auto reservation = reserved_.extract(each.step.generation);
+      if (!reservation.empty() && std::holds_alternative<Fetched>(each.outcome)) {
+        completed_ = completed_ + reservation.mapped().amount;
+      }
+    }
   }
   bool completed = false;
   for (const Ended& each : ended) {
@@ -90,8 +108,10 @@ bool Fetches::Collect(History& history) {
     completed |= std::holds_alternative<Fetched>(each.outcome);
   }
   history.fetching.clear();
-  for (const auto& [generation, bytes] : running_) {
+  sources_.clear();
+  for (const auto& [generation, step] : running_) {
     history.fetching.insert(generation);
+    sources_.insert(step.sources.begin(), step.sources.end());
   }
   return completed;
 }
@@ -133,6 +153,7 @@ void Fetches::RecordFault(const Fetch& step, const FetchFault& fault, History& h
                 {.mono = context_.clock.Monotonic(),
                  .wall = context_.clock.Now(),
                  .random = context_.random()});
+  failure.lacking = fault.lacking;
   context_.metrics.fetches.Add({"failed"});
   context_.metrics.failures.Add({failure.reason});
   context_.log.Warning("fetch failed", {{"cacheWarmup", step.mount.ns + "/" + step.mount.name},
@@ -143,10 +164,26 @@ void Fetches::RecordFault(const Fetch& step, const FetchFault& fault, History& h
                                         {"failures", failure.count}});
 }
 
-int64_t Fetches::RunningBytes() const {
-  int64_t sum = 0;
-  for (const auto& [generation, bytes] : running_) {
-    sum += bytes;
+absl::Status Fetches::Reserve(const std::string& generation, const DiskAmount& need,
+                              const std::function<absl::Status(const DiskAmount& others)>& check) {
+  std::lock_guard lock(mutex_);
+  Reservation& own = reserved_[generation];
+  // Trees that were completed since the limits of this fetch were measured.
+  DiskAmount others{.bytes = completed_.bytes - own.completed_before.bytes,
+                    .inodes = completed_.inodes - own.completed_before.inodes};
+  for (const auto& [other, reservation] : reserved_) {
+    others = other == generation ? others : others + reservation.amount;
+  }
+  CW_RETURN_IF_ERROR(check(others));
+  own.amount = need;
+  return absl::OkStatus();
+}
+
+DiskAmount Fetches::Reserved() const {
+  std::lock_guard lock(mutex_);
+  DiskAmount sum;
+  for (const auto& [generation, reservation] : reserved_) {
+    sum = sum + reservation.amount;
   }
   return sum;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -30,8 +31,11 @@ class Fetches {
   // the ended fetches from `history.fetching`. Returns true if a generation was completed.
   bool Collect(History& history);
 
-  // Returns the expected bytes of all running fetches.
-  int64_t RunningBytes() const;
+  // Returns the disk space that all running fetches are expected to use.
+  DiskAmount Reserved() const;
+
+  // Returns the trees from which running fetches reuse files.
+  const std::set<std::string>& sources() const { return sources_; }
 
   // Returns the progress of the running fetches by bundle.
   std::map<Digest, FetchProgress> Progress() const;
@@ -45,9 +49,21 @@ class Fetches {
   void RecordOutcome(const Ended& ended, History& history);
   void RecordFault(const Fetch& step, const FetchFault& fault, History& history);
 
+  // FetchJob::reserve. Called on a worker thread.
+  absl::Status Reserve(const std::string& generation, const DiskAmount& need,
+                       const std::function<absl::Status(const DiskAmount& others)>& check);
+
   const Context& context_;
-  std::map<std::string, int64_t> running_;  // by generation: expected bytes
+  std::map<std::string, Fetch> running_;  // by generation
+  std::set<std::string> sources_;
   mutable std::mutex mutex_;
+  struct Reservation {
+    // The packed bytes until the fetch has read the manifests, then the disk usage of its tree.
+    DiskAmount amount;
+    DiskAmount completed_before;  // completed_ when the disk limits of the fetch were measured
+  };
+  std::map<std::string, Reservation> reserved_;  // by generation of a running fetch
+  DiskAmount completed_;                         // sum of the reservations of ended fetches
   std::vector<Ended> ended_;
   std::map<std::string, std::map<Digest, FetchProgress>> progress_;  // by generation and bundle
 };

@@ -70,6 +70,11 @@ bool IsKey(std::string_view text) {
   return text.size() == 64 && IsLowerHex(text);
 }
 
+bool IsTreeName(std::string_view text) {
+  return !text.empty() && text.size() <= 128 &&
+         AllOf(text, [](char c) { return IsLower(c) || IsDigit(c) || c == '-'; });
+}
+
 bool IsEnvName(std::string_view text) {
   return !text.empty() && text.size() <= 128 && !IsDigit(text.front()) &&
          AllOf(text, [](char c) { return IsLetter(c) || IsDigit(c) || c == '_'; });

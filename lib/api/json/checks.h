@@ -16,6 +16,7 @@ bool IsDnsSubdomain(std::string_view text);  // RFC 1123 subdomain
 bool IsUid(std::string_view text);           // letters, digits, '-'; at most 64
 bool IsRunAs(std::string_view text);         // "image" or 'u' and digits
 bool IsKey(std::string_view text);           // 64 lower-case hex digits
+bool IsTreeName(std::string_view text);      // lower-case letters, digits, '-'; at most 128
 bool IsEnvName(std::string_view text);       // C identifier, at most 128
 // Relative, at most 128 bytes, segments of [A-Za-z0-9._-] that are neither "." nor "..".
 bool IsRelativePath(std::string_view text);
@@ -39,6 +40,8 @@ inline constexpr Limit kRunAs{
     .bytes = 11, .pattern = IsRunAs, .words = "expected \"image\" or \"u<uid>\""};
 inline constexpr Limit kKey{
     .bytes = 64, .pattern = IsKey, .words = "expected 64 lower-case hex digits"};
+inline constexpr Limit kTreeName{
+    .bytes = 128, .pattern = IsTreeName, .words = "expected the name of a tree below .gen"};
 inline constexpr Limit kEnvName{
     .bytes = 128, .pattern = IsEnvName, .words = "expected the name of an environment variable"};
 inline constexpr Limit kRelativePath{

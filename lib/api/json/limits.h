@@ -28,6 +28,7 @@ inline constexpr size_t kRunAsMax = 8;
 inline constexpr size_t kNodeBundlesMax = 16;
 inline constexpr size_t kCapturesMax = 16;
 inline constexpr size_t kStartsMax = 64;
+inline constexpr size_t kEvictionsMax = 128;
 inline constexpr size_t kLeftBehindDirectoriesMax = 8;
 inline constexpr size_t kLeftBehindNameBytes = 128;
 

@@ -37,6 +37,17 @@ constexpr Field<WantedBundle> kWantedBundle[] = {
     Optional<&WantedBundle::bytes>("bytes"),
 };
 
+void ReadRetain(const Rule& rule, codec::Reader& reader, WantedWarmup& out) {
+  ReadValue(rule, reader, out.retain);
+}
+
+// Omits the default, because the API server rejects the field while its CRD is an older one.
+void WriteRetain(const Rule& rule, const WantedWarmup& warmup, Writer& out) {
+  if (warmup.retain != kRetainDefault) {
+    out.Always(rule.name, warmup.retain);
+  }
+}
+
 // Namespace, name, uid and run-as names become a path on the node.
 constexpr Field<WantedWarmup> kWantedWarmup[] = {
     Required<&WantedWarmup::uid>("uid", kUid),
@@ -52,6 +63,9 @@ constexpr Field<WantedWarmup> kWantedWarmup[] = {
     Optional<&WantedWarmup::renewed_for>("renewedFor", {.items = 16, .bytes = 80}),
     Optional<&WantedWarmup::fetch_priority>("fetchPriority", {.max = kFetchPriorityMax}),
     Optional<&WantedWarmup::fetch_granted_time>("fetchGrantedTime"),
+    Custom<WantedWarmup>(
+        {.name = "retain", .limit = {.max = kRetainMax}, .shape = ShapeOf<int, kNoTable>},
+        &ReadRetain, &WriteRetain),
 };
 
 constexpr Field<KeyFactors> kKeyFactors[] = {
@@ -89,6 +103,7 @@ constexpr Field<NodeCacheSpec> kNodeCacheSpec[] = {
     Optional<&NodeCacheSpec::warmups, kWantedWarmup>("warmups", {.items = kNodeWarmupsMax}),
     Optional<&NodeCacheSpec::captures, kCaptureRequest>("captures", {.items = kCapturesMax}),
     Optional<&NodeCacheSpec::starts, kStartWindow>("starts", {.items = kStartsMax}),
+    Optional<&NodeCacheSpec::evict, kEvictableTree>("evict", {.items = kEvictionsMax}),
 };
 
 }  // namespace

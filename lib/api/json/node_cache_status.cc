@@ -39,6 +39,8 @@ constexpr Field<RootStatus> kRootStatus[] = {
     Optional<&RootStatus::used_bytes>("usedBytes"),
     Optional<&RootStatus::limit_bytes>("limitBytes"),
     Optional<&RootStatus::free_bytes>("freeBytes"),
+    Optional<&RootStatus::evictable_bytes>("evictableBytes"),
+    Optional<&RootStatus::evicted_bytes>("evictedBytes"),
     Optional<&RootStatus::message>("message", kMessage),
 };
 
@@ -108,6 +110,7 @@ constexpr Field<NodeCacheStatus> kNodeCacheStatus[] = {
     Optional<&NodeCacheStatus::warmups, kNodeWarmup>("warmups", {.items = kNodeWarmupsMax}),
     Optional<&NodeCacheStatus::captures, kCaptureStatus>("captures", {.items = kCapturesMax}),
     Optional<&NodeCacheStatus::starts, kStartEvidence>("starts", {.items = kStartsMax}),
+    Optional<&NodeCacheStatus::evictable, kEvictableTree>("evictable", {.items = kEvictionsMax}),
 };
 
 }  // namespace

@@ -43,6 +43,12 @@ inline constexpr Field<CacheChoice> kCacheChoice[] = {
     Check<&CheckCacheChoice>(),
 };
 
+inline constexpr Field<EvictableTree> kEvictableTree[] = {
+    Required<&EvictableTree::generation>("generation", kTreeName),
+    Optional<&EvictableTree::warmup_uid>("warmupUID", kUid),
+    Optional<&EvictableTree::unlinked_time>("unlinkedTime"),
+};
+
 Rows<WarmupSpec> WarmupSpecFields();
 Rows<WarmupStatus> WarmupStatusFields();
 Rows<NodeCacheSpec> NodeCacheSpecFields();

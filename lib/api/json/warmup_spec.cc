@@ -192,6 +192,7 @@ constexpr Field<WarmupSpec> kWarmupSpec[] = {
     Always<&WarmupSpec::compile, kCompileSpec>("compile"),
     Always<&WarmupSpec::gate, kGateSpec>("gate"),
     Always<&WarmupSpec::hang_seconds>("hangSeconds", {.min = 10, .max = kSecondsMax}),
+    Always<&WarmupSpec::retain>("retain", {.max = kRetainMax}),
     Always<&WarmupSpec::paused>("paused"),
     Check<&CheckWhosePods>(),
 };

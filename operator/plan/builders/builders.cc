@@ -66,7 +66,9 @@ std::string HashSettings(const api::WarmupSpec& spec) {
   counts.compile.pending_seconds = spec.compile.pending_seconds;
   counts.compile.settle_seconds = spec.compile.settle_seconds;
   counts.compile.proof = spec.compile.proof;
-  return DigestOf(codec::DumpJson(api::EncodeSpec(counts))).Short();
+  codec::Json hashed = api::EncodeSpec(counts);
+  hashed.erase("retain");  // unknown to older operators, whose hashes must stay valid
+  return DigestOf(codec::DumpJson(hashed)).Short();
 }
 
 // True if the attempts start from 1 again: the settings changed since the last build, or a pod of a

@@ -129,7 +129,8 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
                           .ns = context.in.warmup.ns,
                           .name = context.in.warmup.name,
                           .run_as = wanted.run_as,
-                          .caches = context.in.warmup.spec.caches};
+                          .caches = context.in.warmup.spec.caches,
+                          .retain = context.in.warmup.spec.retain};
   const api::WantedWarmup* before = present.warmups.empty() ? nullptr : &present.warmups.front();
   if (before != nullptr) {
     entry.renew = before->renew;

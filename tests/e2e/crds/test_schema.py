@@ -68,6 +68,7 @@ ACCEPTED = {
         "compile": {"timeoutSeconds": 86400, "settleSeconds": 1, "backoffLimit": 0},
         "gate": {"mode": "Never", "maxHoldSeconds": 3600},
         "hangSeconds": 86400,
+        "retain": 16,
         "gpuTypes": ["cpu", "nvidia/h100-80gb-hbm3/sm_90/mig-1g.10gb"],
     },
 }
@@ -284,6 +285,7 @@ def test_defaults_are_filled_in(admin):
         },
         "gate": {"mode": "Auto", "maxHoldSeconds": 60},
         "hangSeconds": 300,
+        "retain": 1,
         "paused": False,
     }
 

@@ -13,6 +13,10 @@ from .waiting import wait_for
 
 NAMESPACE = "cachewarm-system"
 PROGRAMS = ("operator", "agent")
+# All nodes share the disk of the machine that tests or demo run on. On a disk that is nearly full,
+# the default floor would refuse each fetch and evict each tree that no pod mounts. 0 leaves 64 MiB
+# free; kubelet's own thresholds still protect the machine.
+RESERVE = {"bytesPercent": 0, "inodesPercent": 0}
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ def objects(config: dict, image: Callable[[str], Image]) -> list[dict]:
     """Returns the objects to install; `image` by program."""
     text = MANIFEST.read_text()
     rendered = [thing for thing in yaml.safe_load_all(text) if thing]
-    content = yaml.safe_dump(config)
+    content = yaml.safe_dump({"reserve": RESERVE, **config})
     for thing in rendered:
         if thing["kind"] == "ConfigMap" and "config.yaml" in thing.get("data", {}):
             thing["data"]["config.yaml"] = content

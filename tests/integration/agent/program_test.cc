@@ -69,7 +69,7 @@ class AgentProgram : public ::testing::Test {
     folder_.Write(
         "config.yaml",
         fmt::format("store: layout://{0}/store\nroot: {0}/root\nnodeFacts: {0}/facts.yaml\n"
-                    "listen: 127.0.0.1:{1}\n{2}",
+                    "reserve: {{bytesPercent: 0, inodesPercent: 0}}\nlisten: 127.0.0.1:{1}\n{2}",
                     folder_.path(), port_, file));
     program_ = std::make_unique<fakes::Program>(
         std::vector<std::string>{fakes::BuiltProgram(CACHEWARM_AGENT), "--config",

@@ -50,6 +50,9 @@ TEST(Config, HasDefaultsThatWorkInAPod) {
   EXPECT_EQ(parsed->config.listen_address, "0.0.0.0");
   EXPECT_EQ(parsed->config.listen_port, 8080);
   EXPECT_EQ(parsed->config.byte_limit, 0);
+  EXPECT_EQ(parsed->config.disk.limit, 10);
+  EXPECT_EQ(parsed->config.disk.reserve_bytes, 12);
+  EXPECT_EQ(parsed->config.disk.reserve_inodes, 6);
   EXPECT_EQ(parsed->config.transfer_threads, 2);
   EXPECT_EQ(parsed->config.scrub_seconds, 3600);
   EXPECT_FALSE(parsed->config.redis_endpoint);
@@ -63,6 +66,7 @@ TEST(Config, ReadsEveryKeyOfTheFile) {
 store: oci://10.100.0.1:5000/cachewarm
 root: /data/cachewarm/
 byteLimit: 1000000000000
+reserve: {bytesPercent: 20, inodesPercent: 10}
 logLevel: debug
 leaderElect: true
 workers: 4
@@ -111,6 +115,9 @@ registry:
   EXPECT_EQ(config.store.bytes_per_second, 50'000'000);
   EXPECT_EQ(config.root, "/data/cachewarm");
   EXPECT_EQ(config.byte_limit, 1'000'000'000'000);
+  EXPECT_EQ(config.disk.limit, 0) << "bytes replace the default share";
+  EXPECT_EQ(config.disk.reserve_bytes, 20);
+  EXPECT_EQ(config.disk.reserve_inodes, 10);
   EXPECT_EQ(config.node_facts, "/etc/cachewarm-node/facts.yaml");
   EXPECT_FALSE(config.node_facts_must_exist);
   EXPECT_EQ(config.log_level, LogLevel::kDebug);
@@ -122,6 +129,20 @@ registry:
   EXPECT_EQ(config.limits.file_bytes_max, 16LL << 30);
   EXPECT_EQ(config.limits.total_bytes_max, 128LL << 30);
   EXPECT_EQ(config.limits.ratio_max, 1000);
+}
+
+TEST(Config, ByteLimitIsANumberOrAShareOfTheFileSystem) {
+  const auto parse = [](const std::string& limit) {
+    return Parse({.arguments = {kStore, "--byte-limit=" + limit}});
+  };
+  EXPECT_EQ(parse("25%")->config.disk.limit, 25);
+  EXPECT_EQ(parse("0")->config.disk.limit, 0) << "no limit";
+  EXPECT_EQ(parse("0")->config.byte_limit, 0);
+  for (const char* wrong : {"0%", "101%", "%", "-1", "1.5%", "10 %"}) {
+    const auto parsed = parse(wrong);
+    ASSERT_FALSE(parsed.ok()) << wrong;
+    EXPECT_NE(parsed.status().message().find("--byte-limit"), std::string::npos);
+  }
 }
 
 TEST(Config, DriverRootsAreAbsolutePaths) {
@@ -259,7 +280,11 @@ TEST(Config, NumbersAndListsHaveLimits) {
   } cases[] = {
       {"--workers=", {"1", "16"}, {"0", "17"}},
       {"--transfer-threads=", {"1", "16"}, {"0", "17"}},
-      {"--byte-limit=", {"0", "9223372036854775807"}, {"-1", "9223372036854775808"}},
+      {"--byte-limit=",
+       {"0", "9223372036854775807", "1%", "100%"},
+       {"-1", "9223372036854775808", "101%"}},
+      {"--reserve-bytes-percent=", {"0", "100"}, {"-1", "101", "12%"}},
+      {"--reserve-inodes-percent=", {"0", "100"}, {"-1", "101", "6%"}},
       {"--scrub-interval-seconds=", {"0", "60", "2592000"}, {"1", "59", "2592001"}},
       {"--limit-files=", {"1", "200000"}, {"0", "200001"}},
       {"--limit-file-bytes=", {"1", "9223372036854775807"}, {"0"}},

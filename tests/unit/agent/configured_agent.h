@@ -38,8 +38,12 @@ class ConfiguredAgent : public ::testing::Test, protected Workbench {
 
   // Parses `file` with the settings that every test needs in front: store, listen, root, node name.
   absl::StatusOr<Config> Configured(const std::string& file) {
+    // The disk of the tests may be nearly full.
+    const std::string reserve = file.find("reserve:") == std::string::npos
+                                    ? "reserve: {bytesPercent: 0, inodesPercent: 0}\n"
+                                    : "";
     const std::string text =
-        "listen: 127.0.0.1:0\nroot: " + (scratch_ / "root").string() + "\n" + file;
+        "listen: 127.0.0.1:0\nroot: " + (scratch_ / "root").string() + "\n" + reserve + file;
     const std::string store =
         text.find("\nstore:") == std::string::npos ? "store: layout:///s\n" : "";
     const absl::StatusOr<CommandLine> parsed =

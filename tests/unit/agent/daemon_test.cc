@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/daemon.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -83,18 +85,18 @@ class DaemonTest : public ::testing::Test, protected Workbench {
 
   void Start() {
     daemon_ = std::make_unique<Daemon>(
-        config_,
-        DaemonDependencies{
-            .client = server_,
-            .store = store_,
-            .clock = clock_,
-            .random = [] { return 0.5; },
-            .log = blocking_log_ == nullptr ? static_cast<Log&>(log_) : *blocking_log_,
-            .registry = *registry_,
-            .metrics = metrics_,
-            .probes = Probes(),
-            .version = "test",
-            .facts_options = {.retry = Duration(50), .look = Duration(5), .first = Duration(500)}});
+        config_, DaemonDependencies{
+                     .client = server_,
+                     .store = store_,
+                     .clock = clock_,
+                     .random = [] { return 0.5; },
+                     .log = blocking_log_ == nullptr ? static_cast<Log&>(log_) : *blocking_log_,
+                     .registry = *registry_,
+                     .metrics = metrics_,
+                     .probes = Probes(),
+                     .version = "test",
+                     .facts_options = {.retry = Duration(50), .look = Duration(5), .first = first_},
+                     .boot_id = boot_id_});
     stop_ = {};
     running_ = std::async(std::launch::async, [this] { return daemon_->Run(stop_.get_token()); });
   }
@@ -185,6 +187,8 @@ class DaemonTest : public ::testing::Test, protected Workbench {
   std::atomic<int> probes_ = 0;
   std::atomic<bool> hangs_ = false;
   std::atomic<int> driver_version_ = 0;
+  std::string boot_id_ = "boot-1";
+  Duration first_{500};
   std::mutex found_mutex_;
   fingerprint::NodeFacts found_ = node_;
   std::unique_ptr<Daemon> daemon_;
@@ -373,6 +377,29 @@ TEST_F(DaemonTest, ReplacedDriverRetiresTheTreesOfTheOtherGpuType) {
   ++driver_version_;
   ASSERT_TRUE(Eventually([&] { return Status().node.driver == "580.65.06"; }));
   EXPECT_TRUE(stdfs::exists(scratch_ / (path + "/" + kIndexFile)));
+}
+
+// kubelet starts containers before the agent, and the driver takes longer than an engine needs to
+// read its cache.
+TEST_F(DaemonTest, RebootOnAnotherProcessorEmptiesMountedTreesBeforeTheDriverAnswers) {
+  Put({.warmups = {Warmup()}});
+  Start();
+  ASSERT_TRUE(Eventually([&] { return Status().warmups.size() == 1 && daemon_->IsReady(); }));
+  Stop();
+  const std::string path = "root/" + MountPath(kMount);
+  scratch_.Write(path + "/" + kIndexFile, "compiled for the earlier processor");
+  const stdfs::path mounted = stdfs::canonical(scratch_ / path);
+  const fs::Fd container(::open(mounted.c_str(), O_PATH | O_CLOEXEC));
+  const std::string seen = fmt::format("/proc/self/fd/{}/{}", container.get(), kIndexFile);
+  ASSERT_TRUE(stdfs::exists(seen));
+  boot_id_ = "boot-2";
+  found_.cpu_class = "x86-64-v2/other-1-1/00000000";
+  hangs_ = true;
+  first_ = seconds(600);
+  Start();
+  EXPECT_TRUE(Eventually([&] { return !stdfs::exists(seen); }));
+  EXPECT_TRUE(HasLogged("retired trees built for another GPU type or CPU class"));
+  EXPECT_TRUE(stdfs::is_directory(scratch_ / path));
 }
 
 // The driver fails while the root is opened for another GPU type: the new loop must report it.

@@ -27,7 +27,7 @@ class LoopTest : public ::testing::Test, protected Workbench {
 
   void Restart(LoopOptions options = {.version = "test"}) {
     loop_.reset();
-    workers_ = std::make_unique<bundle::WorkerPool>(2, 8);
+    workers_ = std::make_unique<bundle::WorkerPool>(threads_, 16);
     context_ = std::make_unique<Context>(ContextWith(*workers_));
     loop_ = std::make_unique<Loop>(*context_, GpuObservation{.facts = node_}, options,
                                    [this](std::string target, api::NodeCacheStatus status) {
@@ -85,6 +85,7 @@ class LoopTest : public ::testing::Test, protected Workbench {
     return FilesBelow(std::filesystem::canonical(root_ / MountPath(kMount)));
   }
 
+  int threads_ = 2;  // fetches that Restart() allows at once
   std::unique_ptr<bundle::WorkerPool> workers_;
   std::unique_ptr<Context> context_;
   api::NodeCacheSpec spec_;

@@ -194,6 +194,36 @@ TEST_F(MetricValues, OfTheLoopAndItsDisk) {
   EXPECT_GT(Value("cachewarm_root_free_bytes"), 0);
 }
 
+TEST_F(MetricValues, OfAnEviction) {
+  const auto publish = [this](const std::string& bytes) {
+    return PublishFiles({{kIndexFile, bytes}})->publication.digest;
+  };
+  Want({publish("first")});
+  ASSERT_TRUE(TurnUntilActive(1));
+  Want({publish("second")});
+  ASSERT_TRUE(TurnUntilActive(2));
+  loop_->RunIteration();
+  ASSERT_FALSE(status_.evictable.empty());
+  EXPECT_EQ(Value("cachewarm_agent_evictable_bytes"), status_.node.root.evictable_bytes);
+  api::NodeCache node_cache{.name = "node-a", .uid = "nc-1"};
+  node_cache.spec.evict = status_.evictable;
+  node_cache.spec.warmups = {{.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name}};
+  loop_->SetDesired(std::make_shared<const api::NodeCache>(node_cache));
+  loop_->RunIteration();
+  EXPECT_EQ(Value("cachewarm_agent_evictions_total{reason=\"cold\"}"), 1);
+  EXPECT_EQ(Value("cachewarm_agent_evicted_bytes_total"), status_.node.root.evicted_bytes);
+}
+
+TEST_F(MetricValues, OfABundleThatDoesNotFit) {
+  Want({PublishFiles({{kIndexFile, std::string(2'000'000, 'x')}})->publication.digest});
+  EXPECT_TRUE(
+      TurnUntil([&] { return Value("cachewarm_refused_bundles{reason=\"OverByteLimit\"}") == 1; }));
+  EXPECT_EQ(Value("cachewarm_refused_bundles{reason=\"DiskFull\"}"), 0);
+  Want({});
+  loop_->RunIteration();
+  EXPECT_EQ(Value("cachewarm_refused_bundles{reason=\"OverByteLimit\"}"), 0);
+}
+
 TEST_F(MetricValues, OfAStart) {
   Want({});
   loop_->RunIteration();
@@ -238,6 +268,7 @@ TEST(EveryMetricHasATestOfItsValue, OfTheAgent) {
        {"cachewarm_agent_failures_total", {here, "OfAFetchThatFails"}},
        {"cachewarm_quarantined_bundles",
         {"tests/unit/agent/steps/scrubbing/quarantine_test.cc", "IsCountedByReason"}},
+       {"cachewarm_refused_bundles", {here, "OfABundleThatDoesNotFit"}},
        {"cachewarm_scrubs_total", {scrub, "ScrubsAfterMinutesThenOncePerInterval"}},
        {"cachewarm_scrubbed_bytes_total", {scrub, "CountsTheBytesThatItReads"}},
        {"cachewarm_observed_starts_total", {here, "OfAStart"}},
@@ -252,6 +283,9 @@ TEST(EveryMetricHasATestOfItsValue, OfTheAgent) {
        {"cachewarm_root_limit_bytes", {here, "OfTheLoopAndItsDisk"}},
        {"cachewarm_node_condition",
         {"tests/unit/agent/loop_test.cc", "GpuThatTheDriverDoesNotReportIsACondition"}},
+       {"cachewarm_agent_evictable_bytes", {here, "OfAnEviction"}},
+       {"cachewarm_agent_evictions_total", {here, "OfAnEviction"}},
+       {"cachewarm_agent_evicted_bytes_total", {here, "OfAnEviction"}},
        {"cachewarm_watched_directories", {here, "OfAFetch"}},
        {"cachewarm_redis_requests_total", {commands, "CountsHitsMissesAndCompileTimeByCache"}},
        {"cachewarm_redis_compile_seconds_total",

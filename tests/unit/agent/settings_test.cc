@@ -119,6 +119,22 @@ TEST_F(AgentSettings, ByteLimitRefusesABundleThatDoesNotFit) {
   EXPECT_EQ(Status().node.root.limit_bytes, 50'000);
 }
 
+TEST_F(AgentSettings, ReserveBytesPercentRefusesABundleThatLeavesTooLittleFree) {
+  Want(Publish({{kIndexFile, "index"}}));
+  Start("reserve: {bytesPercent: 100, inodesPercent: 0}\n");
+  const api::NodeBundle refused = AwaitBundle(api::BundleState::kFailed);
+  EXPECT_EQ(refused.reason, api::reason::kDiskFull);
+  EXPECT_THAT(refused.message, HasSubstr("reserve.bytesPercent"));
+}
+
+TEST_F(AgentSettings, ReserveInodesPercentRefusesABundleThatLeavesTooFewFree) {
+  Want(Publish({{kIndexFile, "index"}}));
+  Start("reserve: {bytesPercent: 0, inodesPercent: 100}\n");
+  const api::NodeBundle refused = AwaitBundle(api::BundleState::kFailed);
+  EXPECT_EQ(refused.reason, api::reason::kDiskFull);
+  EXPECT_THAT(refused.message, HasSubstr("reserve.inodesPercent"));
+}
+
 // One setting below `limits:`, and files that only this setting refuses.
 struct LimitCase {
   std::string name;
@@ -294,6 +310,10 @@ TEST(EverySettingHasATest, OfTheAgent) {
           {"--root", {here, "RootIsWhereDirectoriesAreMade"}},
           {"--store", {program, "FetchesReportsAndServesAsItsFileSays"}},
           {"--byte-limit", {here, "ByteLimitRefusesABundleThatDoesNotFit"}},
+          {"--reserve-bytes-percent",
+           {here, "ReserveBytesPercentRefusesABundleThatLeavesTooLittleFree"}},
+          {"--reserve-inodes-percent",
+           {here, "ReserveInodesPercentRefusesABundleThatLeavesTooFewFree"}},
           {"--node-facts", {program, "PrintsTheFactsThatAreDeclared"}},
           {"--driver-roots", {program, "FollowsTheDriverBelowItsRoots"}},
           {"--kubeconfig", {program, "FetchesReportsAndServesAsItsFileSays"}},

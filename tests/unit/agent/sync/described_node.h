@@ -55,8 +55,12 @@ class Node {
     return Linked(mount, id);
   }
   Plan Make() const {
-    return MakePlan(
-        {.desired = spec_, .inventory = inventory, .history = history, .disk = disk, .now = kNow});
+    return MakePlan({.desired = spec_,
+                     .inventory = inventory,
+                     .history = history,
+                     .disk = disk,
+                     .now = kNow,
+                     .is_known = is_known});
   }
   std::vector<std::string> Steps() const {
     std::vector<std::string> steps;
@@ -69,6 +73,7 @@ class Node {
   Inventory inventory;
   History history;
   DiskLimits disk;
+  bool is_known = true;
 
  private:
   static std::string Describe(const Step& step) {

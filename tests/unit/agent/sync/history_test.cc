@@ -74,10 +74,11 @@ std::vector<double> WaitsOf(FaultKind kind) {
 
 TEST(RecordFailure, BackoffDependsOnFaultKind) {
   EXPECT_EQ(WaitsOf(FaultKind::kStore), (std::vector<double>{1, 2, 4, 8, 16, 30, 30}));
-  EXPECT_EQ(WaitsOf(FaultKind::kDiskFull), WaitsOf(FaultKind::kStore));
   EXPECT_EQ(WaitsOf(FaultKind::kDisk), WaitsOf(FaultKind::kStore));
   EXPECT_EQ(WaitsOf(FaultKind::kMissing), (std::vector<double>{15, 30, 60, 120, 240, 480, 600}));
   EXPECT_EQ(WaitsOf(FaultKind::kOverLimit), WaitsOf(FaultKind::kMissing));
+  EXPECT_EQ(WaitsOf(FaultKind::kDiskFull), WaitsOf(FaultKind::kMissing))
+      << "a disk stays full until something is removed";
   EXPECT_EQ(WaitsOf(FaultKind::kDamaged),
             (std::vector<double>{60, 240, 960, 3840, 15360, 21600, 21600}));
 }

@@ -134,8 +134,15 @@ TEST(Plan, RepairsBrokenLinkOfUnwantedWarmup) {
 TEST(Plan, KeepsLinksOfUnwantedWarmups) {
   Node node;
   node.Linked({"gone", "old", "uid-9", "image"}, "0123456789abcdef0123456789abcdef");
-  node.inventory.links[{"gone", "old", "uid-9", "u5"}] = {LinkState::kDirectory, ""};
   EXPECT_EQ(node.Steps(), Texts{});
+}
+
+TEST(Plan, ConvertsKubeletDirectoriesOfUnwantedWarmupsOnceTheSpecIsKnown) {
+  Node node;
+  node.inventory.links[{"gone", "old", "uid-9", "u5"}] = {LinkState::kDirectory, ""};
+  EXPECT_EQ(node.Steps(), Texts{"prepare u5"}) << "as a tree it can be evicted";
+  node.is_known = false;
+  EXPECT_EQ(node.Steps(), Texts{}) << "the spec may list the warmup with other folders";
 }
 
 TEST(Plan, FetchesMissingGeneration) {
@@ -311,9 +318,11 @@ TEST(Plan, RefusesFetchAboveFreeSpace) {
   const api::WantedWarmup warmup = Warmup({Bundle(1, int64_t{1} << 30)});
   Node node;
   node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
-  node.disk = {.free_bytes = (int64_t{1} << 30) + (int64_t{10} << 20)};
+  node.disk = {.free_bytes = (int64_t{1} << 30) + (int64_t{10} << 20),
+               .reserve = {.bytes = int64_t{64} << 20}};
   const Plan plan = node.Make();
   EXPECT_TRUE(plan.steps.empty());
+  EXPECT_EQ(plan.shortage.bytes, int64_t{54} << 20);
   EXPECT_EQ(plan.refused.at({"uid-1", DigestNumber(1)}).reason, api::reason::kDiskFull);
 }
 

@@ -30,7 +30,8 @@ TEST(JournalFormat, GenerationAndItsEntriesKeepTheirBytes) {
                                 .digests = {DigestOf("1"), DigestOf("2")},
                                 .files = 2,
                                 .bytes = 30,
-                                .fetch_seconds = 1.5};
+                                .fetch_seconds = 1.5,
+                                .usage = {.bytes = 16384, .inodes = 4}};
   const std::vector<EntryRecord> entries = {
       {"inductor/a.so", "torchinductor", DigestOf("so"), 10, 77, 0, 1'800'000'000'000'000'001},
       {"triton/ä", "triton", DigestOf("t"), 20, UINT64_MAX / 4, 5, 6}};
@@ -38,8 +39,9 @@ TEST(JournalFormat, GenerationAndItsEntriesKeepTheirBytes) {
       R"({"bytes":30,"digests":[)"
       R"("sha256:6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b",)"
       R"("sha256:d4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35"],)"
-      R"("fetchSeconds":1.5,"files":2,"id":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","name":"llama",)"
-      R"("namespace":"team","runAs":"image","warmupUID":"uid-1"})"
+      R"("diskBytes":16384,)"
+      R"("fetchSeconds":1.5,"files":2,"id":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","inodes":4,)"
+      R"("name":"llama","namespace":"team","runAs":"image","warmupUID":"uid-1"})"
       "\n";
   const std::string lines =
       "inductor/a.so\ttorchinductor\t"
@@ -56,6 +58,18 @@ TEST(JournalFormat, GenerationAndItsEntriesKeepTheirBytes) {
   ASSERT_TRUE(WriteGenerationRecord(written.dir(), record, entries).ok());
   EXPECT_EQ(Text(written, GenerationRecordPath(kTree)), text);
   EXPECT_EQ(Text(written, EntriesRecordPath(kTree)), lines);
+}
+
+TEST(JournalFormat, ARecordOfAnOlderAgentHasNoDiskUsage) {
+  const Root root;
+  root.Write(GenerationRecordPath(kTree),
+             R"({"bytes":30,"digests":[],"fetchSeconds":1.5,"files":2,)"
+             R"("id":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","name":"llama",)"
+             R"("namespace":"team","runAs":"image","warmupUID":"uid-1"})");
+  const auto record = ReadGenerationRecord(root.dir(), kTree);
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->bytes, 30);
+  EXPECT_EQ(record->usage, DiskAmount{});
 }
 
 TEST(JournalFormat, ActivationKeepsItsBytes) {

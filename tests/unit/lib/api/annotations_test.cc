@@ -42,6 +42,7 @@ TEST(Annotations, EachSetsItsOneField) {
       {"timeout-seconds", "60", {{"compile", {{"timeoutSeconds", 60}}}}},
       {"pending-seconds", "61", {{"compile", {{"pendingSeconds", 61}}}}},
       {"settle-seconds", " 2 ", {{"compile", {{"settleSeconds", 2}}}}},
+      {"retain", "2", {{"retain", 2}}},
       {"backoff-limit", "0", {{"compile", {{"backoffLimit", 0}}}}},
       {"paused", "true", {{"paused", true}}}};
   EXPECT_EQ(cases.size(), SpecAnnotations().size()) << "a case for each";

@@ -189,6 +189,7 @@ WarmupSpec FullWarmupSpec() {
                            {.path = "/", .port = 1}};
   spec.gate = {.mode = GateMode::kNever, .max_hold_seconds = 120};
   spec.hang_seconds = 900;
+  spec.retain = 3;
   spec.paused = true;
   return spec;
 }
@@ -230,7 +231,10 @@ NodeCacheSpec FullNodeCacheSpec() {
                    .renew = 2,
                    .renewed_for = {"77aa:1", "88bb:1"},
                    .fetch_priority = kFetchPriorityBound,
-                   .fetch_granted_time = At(1001)}};
+                   .fetch_granted_time = At(1001),
+                   .retain = 0}};
+  spec.evict = {
+      {.generation = "cold-0123456789abcdef", .warmup_uid = "0b9c", .unlinked_time = At(70'000)}};
   spec.captures = {{.id = "77aa",
                     .warmup_uid = "0b9c",
                     .pod_uid = "77aa",
@@ -268,6 +272,8 @@ NodeCacheStatus FullNodeCacheStatus() {
                           .used_bytes = 1'500'000'000,
                           .limit_bytes = 20'000'000'000,
                           .free_bytes = 200'000'000'000,
+                          .evictable_bytes = 700'000'000,
+                          .evicted_bytes = 300'000'000,
                           .message = "nearly full"}};
   status.conditions = {{.type = "GPUNotVisible",
                         .status = "False",
@@ -304,6 +310,9 @@ NodeCacheStatus FullNodeCacheStatus() {
                     .native_built = 1,
                     .compile_seconds = 3.5,
                     .compiled_after_seconds = 9.25}};
+  status.evictable = {{.generation = "retired-5c0d9f215c0d9f215c0d9f215c0d9f21-0",
+                       .warmup_uid = "0b9c",
+                       .unlinked_time = At(70'000)}};
   return status;
 }
 

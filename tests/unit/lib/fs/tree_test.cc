@@ -148,5 +148,75 @@ TEST_F(TreeTest, SpaceDescribesTheFileSystem) {
   EXPECT_FALSE(space->read_only);
 }
 
+TEST_F(TreeTest, RemoveSomeRemovesInPartsAndFollowsNoLinks) {
+  int calls = 0;
+  for (bool gone = false; !gone; ++calls) {
+    const auto removed = RemoveSome(dir_, "tree", 3);
+    ASSERT_TRUE(removed.ok()) << removed.status();
+    gone = *removed;
+    ASSERT_LT(calls, 100);
+  }
+  EXPECT_GT(calls, 2) << "each call has a limit";
+  EXPECT_EQ(PathsBelow(dir_), (std::vector<std::string>{"outside", "outside/f"}));
+  EXPECT_TRUE(*RemoveSome(dir_, "tree", 3)) << "gone already";
+}
+
+TEST_F(TreeTest, RemoveSomeRemovesWhatRemoveTreeRejects) {
+  std::string path = "deep";
+  for (int level = 0; level < 300; ++level) {
+    path += "/d";
+  }
+  ASSERT_TRUE(dir_.MakeDirs(path, 0755).ok());
+  ASSERT_FALSE(RemoveTree(dir_, "deep").ok());
+  ASSERT_TRUE(dir_.MakeDirs("trash", 0755).ok());
+  ASSERT_TRUE(dir_.Rename("deep", "trash/deep").ok());
+  const auto names = [&] {
+    std::vector<std::string> found;
+    EXPECT_TRUE(Walk(dir_, "trash", {}, [&found](const WalkEntry& entry) {
+                  found.push_back(entry.path);
+                  return WalkNext::kSkipDirectory;
+                }).ok());
+    return found;
+  };
+  for (int i = 0; i < 100 && !names().empty(); ++i) {
+    ASSERT_TRUE(RemoveSome(dir_, "trash/" + names().front(), 1000).ok());
+  }
+  EXPECT_TRUE(names().empty());
+}
+
+TEST_F(TreeTest, MoveContentLeavesTheDirectoryEmptyForItsUsers) {
+  const Dir used = *dir_.OpenDir("tree");
+  const std::vector<std::string> before = PathsBelow(used);
+  ASSERT_FALSE(before.empty());
+  ASSERT_TRUE(dir_.MakeDirs("aside", 0755).ok());
+  ASSERT_TRUE(MoveContent(dir_, "tree", "aside").ok());
+  EXPECT_TRUE(PathsBelow(used).empty());
+  EXPECT_EQ(PathsBelow(*dir_.OpenDir("aside")), before);
+  EXPECT_TRUE(dir_.Exists("outside/f").value()) << "no link was followed";
+}
+
+TEST_F(TreeTest, MoveContentMovesMoreNamesThanItReadsAtOnceAndKeepsExistingOnes) {
+  ASSERT_TRUE(dir_.MakeDirs("many", 0755).ok());
+  for (int i = 0; i < 5000; ++i) {
+    ASSERT_TRUE(dir_.MakeDir("many/" + std::to_string(i), 0755).ok());
+  }
+  ASSERT_TRUE(dir_.MakeDirs("aside/7", 0755).ok());
+  ASSERT_TRUE(MoveContent(dir_, "many", "aside").ok());
+  EXPECT_EQ(PathsBelow(*dir_.OpenDir("many")), std::vector<std::string>{"7"});
+  EXPECT_EQ(PathsBelow(*dir_.OpenDir("aside")).size(), 5000U);
+  EXPECT_TRUE(absl::IsNotFound(MoveContent(dir_, "absent", "aside")));
+}
+
+TEST_F(TreeTest, MeasuresAHardLinkAsAShareOfItsFile) {
+  ASSERT_TRUE(dir_.MakeDirs("one", 0755).ok());
+  ASSERT_TRUE(WriteFileAtomic(dir_, "one/f", std::string(100'000, 'x'), 0644).ok());
+  const auto alone = MeasureTree(dir_, "one");
+  ASSERT_TRUE(dir_.MakeDirs("two", 0755).ok());
+  ASSERT_TRUE(dir_.LinkTo("one/f", dir_, "two/f").ok());
+  const auto one = MeasureTree(dir_, "one");
+  EXPECT_EQ(one->allocated_bytes * 2, alone->allocated_bytes);
+  EXPECT_EQ(MeasureTree(dir_, "two")->allocated_bytes, one->allocated_bytes);
+}
+
 }  // namespace
 }  // namespace cachewarm::fs

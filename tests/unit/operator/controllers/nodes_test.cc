@@ -38,6 +38,12 @@ class NodesTest : public op::testing::ClusterCacheFixture {
     return server.Find(kube::kNodeCaches, {.name = node});
   }
 
+  // Returns spec.evict of the NodeCache.
+  codec::Json ConfirmedOn(const std::string& node) {
+    const codec::Json object = *CacheOf(node);
+    return object.value("spec", codec::Json::object()).value("evict", codec::Json::array());
+  }
+
   Nodes nodes_;
 };
 
@@ -161,6 +167,66 @@ TEST_F(NodesTest, NodeCacheWithoutOwnerIsAdopted) {
   ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
   EXPECT_EQ((*CacheOf("a"))["metadata"]["ownerReferences"][0]["uid"], "uid-a");
   EXPECT_EQ((*CacheOf("a"))["metadata"]["uid"], "uid-cache-a");
+}
+
+// A NodeCache whose agent offers one tree of the warmup "llama".
+codec::Json OfferingNodeCache(const codec::Json& tree) {
+  codec::Json node_cache = NodeCacheObject("a", "uid-a");
+  node_cache["status"]["evictable"] = codec::Json::array({tree});
+  return node_cache;
+}
+
+codec::Json MountingPodObject(const std::string& name, const std::string& started) {
+  codec::Json pod = op::testing::PodObject(name);
+  pod["spec"]["nodeName"] = "a";
+  pod["spec"]["volumes"] = codec::Json::array(
+      {{{"name", "cachewarm"},
+        {"hostPath", {{"path", "/var/lib/cachewarm/default/llama/uid-llama/image"}}}}});
+  pod["status"]["phase"] = "Running";
+  pod["status"]["containerStatuses"] = codec::Json::array(
+      {{{"name", "server"}, {"state", {{"running", {{"startedAt", started}}}}}}});
+  return pod;
+}
+
+TEST_F(NodesTest, AnOfferedTreeIsConfirmedOnceNoPodCanHaveItMounted) {
+  const codec::Json tree = {{"generation", std::string(32, 'a')},
+                            {"warmupUID", "uid-llama"},
+                            {"unlinkedTime", "2026-01-01T00:10:00Z"}};
+  server.Put(kube::kNodes, NodeObject("a", "uid-a"));
+  server.Put(kube::kNodeCaches, OfferingNodeCache(tree));
+  server.Put(kube::kCacheWarmups, op::testing::WarmupObject("llama"));
+  server.Put(kube::kPods, MountingPodObject("old", "2026-01-01T00:09:00Z"));
+  server.Put(kube::kPods, MountingPodObject("new", "2026-01-01T00:11:00Z"));
+  StartCache();
+  ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
+  EXPECT_TRUE(ConfirmedOn("a").empty()) << "the old pod may have it mounted";
+  server.Remove(kube::kPods, {.ns = "default", .name = "old"});
+  ASSERT_TRUE(Eventually([&] { return cluster.pods.store().size() == 1; }));
+  const auto outcome = nodes_.Reconcile("a", {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(ConfirmedOn("a"), codec::Json::array({tree}));
+  EXPECT_TRUE(outcome->requeue_after.has_value());
+}
+
+TEST_F(NodesTest, ALinkedTreeIsConfirmedOnlyWhenItsWarmupAndPodsAreGone) {
+  const codec::Json tree = {{"generation", std::string(32, 'a')}, {"warmupUID", "uid-llama"}};
+  server.Put(kube::kNodes, NodeObject("a", "uid-a"));
+  server.Put(kube::kNodeCaches, OfferingNodeCache(tree));
+  server.Put(kube::kCacheWarmups, op::testing::WarmupObject("llama"));
+  codec::Json unbound = MountingPodObject("unbound", "2026-01-01T00:11:00Z");
+  unbound["spec"].erase("nodeName");
+  server.Put(kube::kPods, unbound);
+  StartCache();
+  ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
+  EXPECT_TRUE(ConfirmedOn("a").empty());
+  server.Remove(kube::kCacheWarmups, {.ns = "default", .name = "llama"});
+  ASSERT_TRUE(Eventually([&] { return cluster.warmups.store().size() == 0; }));
+  ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
+  EXPECT_TRUE(ConfirmedOn("a").empty()) << "a pod may still come to the node";
+  server.Remove(kube::kPods, {.ns = "default", .name = "unbound"});
+  ASSERT_TRUE(Eventually([&] { return cluster.pods.store().size() == 0; }));
+  ASSERT_TRUE(nodes_.Reconcile("a", {}).ok());
+  EXPECT_EQ(ConfirmedOn("a"), codec::Json::array({tree}));
 }
 
 TEST_F(NodesTest, ServerErrorIsReturned) {

@@ -355,6 +355,35 @@ TEST_F(FetchTest, RefusesFetchAboveByteLimit) {
   ExpectNoTrace(job.step);
 }
 
+TEST_F(FetchTest, CountsWhatParallelFetchesHaveReserved) {
+  const Fetch step = FetchOf({Publish(files_)});
+  FetchJob job = JobOf(step);
+  job.disk = {.limit_bytes = 1'000'000, .used_bytes = 0};
+  DiskAmount needed;
+  DiskAmount others{.bytes = 1'000'000};
+  job.reserve = [&](const DiskAmount& need, const auto& check) {
+    needed = need;
+    return check(others);
+  };
+  const auto refused = FetchGeneration(job, {});
+  EXPECT_EQ(KindOf(refused), FaultKind::kOverLimit) << FaultOf(refused);
+  EXPECT_EQ(std::get<FetchFault>(refused).lacking.bytes, needed.bytes);
+  EXPECT_GT(needed.inodes, 3) << "files and directories";
+  ExpectNoTrace(step);
+  others = {};
+  EXPECT_TRUE(std::holds_alternative<Fetched>(FetchGeneration(job, {})));
+  EXPECT_EQ(ReadGenerationRecord(root_.dir(), step.generation)->usage, needed);
+}
+
+TEST_F(FetchTest, RefusesFetchThatLeavesTooFewInodesFree) {
+  FetchJob job = JobOf(FetchOf({Publish(files_)}));
+  job.disk = {.reserve = {.inodes = int64_t{1} << 60}};
+  const auto outcome = FetchGeneration(job, {});
+  EXPECT_EQ(KindOf(outcome), FaultKind::kDiskFull);
+  EXPECT_NE(std::string(FaultOf(outcome).message()).find("inodes"), std::string::npos);
+  ExpectNoTrace(job.step);
+}
+
 TEST_F(FetchTest, UnavailableStoreIsStoreFault) {
   const Fetch step = FetchOf({Publish(files_)});
   for (const std::string_view failing : {"ReadManifest", "ReadBlob"}) {

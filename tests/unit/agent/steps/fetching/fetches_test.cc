@@ -67,11 +67,11 @@ TEST_F(FetchesTest, FetchIsInHistoryUntilItEnds) {
       << "the next plan of the same iteration would discard the staging tree";
   EXPECT_FALSE(fetches_.Collect(history_));
   EXPECT_EQ(history_.fetching, std::set<std::string>{fetch.generation});
-  EXPECT_EQ(fetches_.RunningBytes(), 1);
+  EXPECT_EQ(fetches_.Reserved().bytes, 1);
   Release();
   EXPECT_TRUE(CollectTheEnd());
   EXPECT_TRUE(history_.fetching.empty());
-  EXPECT_EQ(fetches_.RunningBytes(), 0);
+  EXPECT_EQ(fetches_.Reserved().bytes, 0);
   EXPECT_TRUE(root_.Exists(GenerationPath(fetch.generation)));
 }
 
@@ -80,7 +80,7 @@ TEST_F(FetchesTest, RunningFetchIsNotStartedAgain) {
   Hold();
   Start(fetch);
   Start(fetch);
-  EXPECT_EQ(fetches_.RunningBytes(), 1);
+  EXPECT_EQ(fetches_.Reserved().bytes, 1);
   Release();
   EXPECT_TRUE(CollectTheEnd());
   EXPECT_FALSE(fetches_.Collect(history_)) << "the second one would end too";

@@ -398,6 +398,7 @@ INSTANTIATE_TEST_SUITE_P(
                     },
                     true},
         SettingCase{"gpu_types", [](api::WarmupSpec& s) { s.gpu_types = {"cpu"}; }, true},
+        SettingCase{"retain", [](api::WarmupSpec& s) { s.retain = 4; }, false},
         SettingCase{"gate", [](api::WarmupSpec& s) { s.gate.max_hold_seconds = 5; }, false}),
     [](const auto& each) { return each.param.name; });
 
