@@ -172,12 +172,17 @@ class RolloutSim : public LoopTest {
     if (std::exchange(last_offers_, status_.evictable) != status_.evictable) {
       return;
     }
-    std::unique_lock lock(mutex_);
-    // If no thread ends its work, virtual time passes, because a refused fetch may wait for its
-    // retry.
-    if (!woken_.wait_for(lock, std::chrono::milliseconds(200), [this] { return is_awake_; })) {
-      clock_.Advance(seconds(5));
+    {
+      std::unique_lock lock(mutex_);
+      // If no thread ends its work, virtual time passes, because a refused fetch may wait for its
+      // retry.
+      if (!woken_.wait_for(lock, std::chrono::milliseconds(200), [this] { return is_awake_; })) {
+        clock_.Advance(seconds(5));
+      }
     }
+    // The fetches of ten warmups end one after the other; one turn is enough for all of them.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const std::lock_guard lock(mutex_);
     is_awake_ = false;
   }
 

@@ -2,8 +2,10 @@
 #include <openssl/evp.h>
 
 #include <array>
+#include <memory>
+#include <string>
+#include <string_view>
 
-#include "fmt/format.h"
 #include "lib/base/digest.h"
 
 namespace cachewarm {
@@ -31,10 +33,12 @@ Digest Sha256::Finish() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> raw{};
   unsigned size = 0;
   EVP_DigestFinal_ex(state_->context.get(), raw.data(), &size);
+  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string hex;
   hex.reserve(64);
   for (unsigned i = 0; i < size; ++i) {
-    fmt::format_to(std::back_inserter(hex), "{:02x}", raw.at(i));
+    hex += kDigits[raw.at(i) >> 4U];
+    hex += kDigits[raw.at(i) & 15U];
   }
   return Digest::FromHex(hex);
 }
