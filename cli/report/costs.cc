@@ -53,12 +53,13 @@ std::string SavingsTable(const Report& report) {
               .omitted = omitted,
               .noun = "warmup"};
   for (const WarmupRow& warmup : listed) {
-    table.rows.push_back(
-        {warmup.name, FormatSeconds(warmup.NetSeconds()), FormatSeconds(warmup.saved_seconds),
-         FormatSeconds(warmup.lost_seconds), FormatSeconds(warmup.saved_gpu_seconds),
-         FormatSeconds(warmup.lost_gpu_seconds),
-         warmup.counting_started_time == WallTime{} ? "-"
-                                                    : FormatTime(warmup.counting_started_time)});
+    table.rows.push_back({warmup.name, FormatSeconds(warmup.NetSeconds()),
+                          FormatSeconds(warmup.saved_seconds), FormatSeconds(warmup.lost_seconds),
+                          FormatSeconds(warmup.saved_gpu_seconds),
+                          FormatSeconds(warmup.lost_gpu_seconds),
+                          warmup.counting_started_time == WallTime{}
+                              ? "-"
+                              : FormatTime(warmup.counting_started_time).substr(0, 10)});
   }
   return Render(table);
 }

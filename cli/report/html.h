@@ -11,7 +11,7 @@
 namespace cachewarm::cli::report {
 
 inline constexpr size_t kTableRowsMax = 100;
-inline constexpr size_t kCellColumns = 120;
+inline constexpr size_t kCellColumns = 300;
 
 struct Column {
   std::string_view name;

@@ -84,7 +84,9 @@ std::string Tiles(const Report& report) {
   return Render(std::vector<Tile>{
       {.value = FormatShare(total.counts.hit, counted),
        .label = "full hits",
-       .note = fmt::format("{} more in part", FormatShare(total.counts.partial, counted))},
+       .note = counted == 0
+                   ? "no start counted yet"
+                   : fmt::format("{} more in part", FormatShare(total.counts.partial, counted))},
       {.value = FormatSeconds(total.NetSeconds()),
        .label = "start time saved",
        .note = fmt::format("in {}", FormatNumberOf(counted, "start"))},

@@ -239,12 +239,15 @@ std::string MediansSection(const Report& report) {
                                    {warmup.warm_median_seconds, Mark::kWarm}}});
   }
   const auto [listed, unlisted] = EndsOf(rows, kTableRowsMax, 0);
-  Table table{
-      .caption = "Median starts of each warmup; faster: cold divided by warm",
-      .columns = {{"Warmup"}, {"Cold", true}, {"Warm", true}, {"Faster", true}, {"Held", true}},
-      .rows = {},
-      .omitted = unlisted,
-      .noun = "warmup"};
+  Table table{.caption = "Median starts of each warmup; faster: cold divided by warm",
+              .columns = {{"Warmup"},
+                          {"Cold", true},
+                          {"Warm", true},
+                          {"Faster", true},
+                          {"Held (median)", true}},
+              .rows = {},
+              .omitted = unlisted,
+              .noun = "warmup"};
   for (const WarmupRow& warmup : listed) {
     table.rows.push_back({warmup.name, FormatSeconds(warmup.cold_median_seconds),
                           FormatSeconds(warmup.warm_median_seconds), factor(warmup),

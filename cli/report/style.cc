@@ -76,7 +76,7 @@ caption { text-align: left; color: var(--muted); padding-bottom: 0.35rem; }
 th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.75rem 0.35rem 0;
   border-bottom: 1px solid var(--line); overflow-wrap: anywhere; min-width: 7rem; }
 th[scope="col"] { color: var(--muted); font-weight: 600; vertical-align: bottom; }
-th[scope="row"] { font-weight: 500; min-width: 8rem; }
+th[scope="row"] { font-weight: 500; min-width: 11rem; }
 td:last-child:not(.number) { min-width: 14rem; }
 th.number, td.number { text-align: right; min-width: 0; overflow-wrap: normal;
   font-variant-numeric: tabular-nums; }

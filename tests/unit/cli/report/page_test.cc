@@ -61,6 +61,26 @@ TEST(ReportPage, SizeIsBoundedInALargeCluster) {
   EXPECT_THAT(page, HasSubstr("Of 3,799,000 starts that count"));
 }
 
+TEST(ReportPage, SizeIsBoundedIfEveryTextIsLong) {
+  Collector collector("");
+  for (int i = 0; i < 300; ++i) {
+    api::WarmupStatus status;
+    api::BundleStatus bundle =
+        BundleOf(fmt::format("{}-{}", std::string(180, '<'), i), std::to_string(i), 1);
+    bundle.image = std::string(1024, '"');
+    status.bundles = {bundle};
+    status.conditions = {{.type = "Degraded",
+                          .status = "True",
+                          .reason = std::string(100, '&'),
+                          .message = std::string(1024, '<')}};
+    status.starts.counts.hit = 1;
+    collector.AddWarmup(WarmupObject(std::string(200, '<'), fmt::format("{}", i), status));
+  }
+  const Report report = collector.Finish(WallTime{}, "1");
+  ASSERT_EQ(report.warmups.size(), 300U);
+  EXPECT_LT(RenderPage(report).size(), 2'000'000U);
+}
+
 TEST(ReportPage, LeftOutRowsAreCounted) {
   const std::string page = PageOf(200, 150, 2);
   EXPECT_THAT(page, HasSubstr("Shown are the 6 warmups with the most starts, of 200."));
