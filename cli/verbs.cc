@@ -91,9 +91,9 @@ absl::Status UnknownVerb(const std::string& word) {
 
 const std::vector<Verb>& AllVerbs() {
   static const std::vector<Verb> verbs = {
-      PackVerb(),    UnpackVerb(),  PushVerb(),   PullVerb(),      SignVerb(),   VerifyVerb(),
-      InspectVerb(), RunVerb(),     LoadVerb(),   SaveVerb(),      ImportVerb(), ExportVerb(),
-      GcVerb(),      ReleaseVerb(), CachesVerb(), CompletionVerb()};
+      PackVerb(),    UnpackVerb(),  PushVerb(),   PullVerb(),   SignVerb(),      VerifyVerb(),
+      InspectVerb(), RunVerb(),     LoadVerb(),   SaveVerb(),   ImportVerb(),    ExportVerb(),
+      GcVerb(),      ReleaseVerb(), ReportVerb(), CachesVerb(), CompletionVerb()};
   return verbs;
 }
 

@@ -164,8 +164,8 @@ def unit(stages):
     ctest(stages, "unit, golden, contract and simulation tests",
           env={"CACHEWARM_REGISTRY_BIN": str(REGISTRY),
                "CACHEWARM_KUBECTL_BIN": str(KUBECTL)})
-    pytest(stages, "tests of chart, manifests, bench, GPU check, rules, tools and package",
-           "tests/charts",
+    pytest(stages, "tests of chart, manifests, report, bench, GPU check, rules, tools and package",
+           "tests/charts", "tests/report",
            "tests/bench", "tests/gpu", "tests/tidy", "tests/tools", "tests/mutate", "tests/python")
     pytest(stages, "tests of the chaos run's judge", "tests/e2e/chaos", "-m", "not slow")
 

@@ -19,6 +19,7 @@ Verb SaveVerb();
 Verb ImportVerb();
 Verb ExportVerb();
 Verb ReleaseVerb();
+Verb ReportVerb();
 Verb GcVerb();
 Verb CachesVerb();
 Verb CompletionVerb();

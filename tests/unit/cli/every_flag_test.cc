@@ -27,6 +27,7 @@ const std::string kImport = "tests/unit/cli/megacache/import_test.cc";
 const std::string kExport = "tests/unit/cli/megacache/export_test.cc";
 const std::string kGc = "tests/unit/cli/cluster/gc_flags_test.cc";
 const std::string kRelease = "tests/unit/cli/cluster/release_flags_test.cc";
+const std::string kReport = "tests/unit/cli/cluster/report_flags_test.cc";
 
 // "pack --base", "release -n", "pack DIRECTORY", "run -- COMMAND" and so on, of all verbs.
 std::set<std::string> NamesOfVerbs() {
@@ -228,6 +229,19 @@ TEST(EveryFlagHasATest, OfEveryVerb) {
       {"release -n", {kRelease, "NamespaceSelectsPods"}},
       {"release --all-namespaces", {kRelease, "AllNamespacesReleasesPodsEverywhere"}},
       {"release -A", {kRelease, "AllNamespacesReleasesPodsEverywhere"}},
+      {"report --output", {kReport, "OutputIsTheFile"}},
+      {"report -o", {kReport, "OutputIsTheFile"}},
+      {"report --force", {kReport, "EarlierReportIsReplacedAndAnyOtherFileOnlyWithForce"}},
+      {"report --namespace", {kReport, "NamespaceSelectsTheWarmups"}},
+      {"report -n", {kReport, "NamespaceSelectsTheWarmups"}},
+      {"report --all-namespaces", {kReport, "AllNamespacesReportsOnTheCluster"}},
+      {"report -A", {kReport, "AllNamespacesReportsOnTheCluster"}},
+      {"report --kubeconfig", {kReport, "OptionsOfTheClusterSelectIt"}},
+      {"report --context", {kReport, "OptionsOfTheClusterSelectIt"}},
+      {"report --cluster", {kReport, "OptionsOfTheClusterSelectIt"}},
+      {"report --user", {kReport, "OptionsOfTheClusterSelectIt"}},
+      {"report --as", {kReport, "ImpersonatesAUser"}},
+      {"report --as-group", {kReport, "ImpersonatesAUser"}},
   });
   fakes::ExpectATestForEach(NamesOfVerbs(), tests, "from the command line to its effect");
   for (const auto& [name, test] : tests) {
