@@ -20,6 +20,7 @@ Verb ImportVerb();
 Verb ExportVerb();
 Verb ReleaseVerb();
 Verb GcVerb();
+Verb WhyVerb();
 Verb CachesVerb();
 Verb CompletionVerb();
 
