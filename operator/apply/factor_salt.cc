@@ -41,9 +41,12 @@ std::string FactorSalt::Get(std::stop_token stop) {
     failed_.reset();
   } else {
     failed_ = now;
-    deps_.log.Warning(
-        "no salt for the factors of starts, so that missed starts are not explained",
-        {{"secret", deps_.ns + "/" + std::string(kSaltSecret)}, {"err", Message(salt.status())}});
+    if (std::string error = Message(salt.status()); error != logged_) {
+      deps_.log.Warning(
+          "no salt for the factors of starts, so that missed starts are not explained",
+          {{"secret", deps_.ns + "/" + std::string(kSaltSecret)}, {"err", error}});
+      logged_ = std::move(error);
+    }
   }
   return salt_;
 }

@@ -33,7 +33,7 @@ class FactorSalt {
   explicit FactorSalt(Dependencies deps) : deps_(std::move(deps)) {}
 
   // Returns the salt. The first call reads it, and creates it if the Secret is empty. After an
-  // error, returns "", logs a warning, and tries again after a minute.
+  // error, returns "", logs a warning if the error is a new one, and tries again after a minute.
   std::string Get(std::stop_token stop);
 
  private:
@@ -43,6 +43,7 @@ class FactorSalt {
   std::mutex mutex_;
   std::string salt_;
   std::optional<MonoTime> failed_;  // when the last attempt failed
+  std::string logged_;              // the error that was logged last
 };
 
 }  // namespace cachewarm::apply

@@ -21,6 +21,11 @@ bool IsHashed(std::string_view value) {
   return value.starts_with(kHashed);
 }
 
+// True for a factor that a container can lack. The value of any other absent factor is unknown.
+bool IsOfContainer(std::string_view name) {
+  return name.starts_with("env/") || name.starts_with("args/") || name == "envFrom";
+}
+
 class Comparer {
  public:
   Comparer(const StartFactors& builder, const StartFactors& pod) : builder_(builder), pod_(pod) {
@@ -45,7 +50,9 @@ class Comparer {
 
  private:
   void Compare(const std::string& name, std::string_view builder, std::string_view pod) {
-    if (IsMark(name)) {
+    const bool is_unknown = (builder.empty() || pod.empty()) && !IsOfContainer(name);
+    if (IsMark(name) || is_unknown ||
+        (name == kImageIdFactor && !AreImageIdsComparable(builder, pod))) {
       return;
     }
     const bool is_per_pod = builder.starts_with(kPerPod) && pod.starts_with(kPerPod);
@@ -66,6 +73,16 @@ class Comparer {
     } else if (!(comparison_.is_salt_changed && IsHashed(builder) && IsHashed(pod))) {
       Add(name, DifferenceKind::kChanged, builder, pod);
     }
+  }
+
+  // On two nodes, kubelet may report different IDs for one image, unless they are digests of a
+  // registry.
+  bool AreImageIdsComparable(std::string_view builder, std::string_view pod) const {
+    const auto is_digest = [](std::string_view id) {
+      return id.find("@sha256:") != std::string_view::npos;
+    };
+    return (is_digest(builder) && is_digest(pod)) ||
+           ValueIn(builder_, kNodeFactor) == ValueIn(pod_, kNodeFactor);
   }
 
   void Add(const std::string& name, DifferenceKind kind, std::string_view builder,

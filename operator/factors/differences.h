@@ -42,8 +42,8 @@ enum class Usage {
 };
 
 // Compares a builder with a pod. Leaves out a factor that only one side has if the other side may
-// lack it for another reason: it was recorded under other rules, or cut. Leaves out values of the
-// node if both pods ran on one node.
+// lack it for another reason: it was recorded under other rules, or cut, or is unknown. Leaves out
+// values of the node if both pods ran on one node.
 Comparison Differences(const StartFactors& builder, const StartFactors& pod, Usage usage);
 
 }  // namespace cachewarm::factors

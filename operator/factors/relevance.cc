@@ -224,7 +224,7 @@ constexpr Rule kOthers[] = {
      {Relevance::kLikely, "native code for the CPU runs only on its CPU class",
       "Wait until the bundle of this CPU class is published, or select nodes of one CPU class"}},
     {"driver",
-     {Relevance::kLikely, "the CUDA driver discards code that another version compiled",
+     {Relevance::kPossible, "the cache of the CUDA driver is valid for one driver version",
       "Use one driver version on all nodes of the workload"}},
     {"imageID",
      {Relevance::kPossible, "the image tag may have moved to other content",

@@ -95,7 +95,7 @@ class Reader {
       Add("envFrom", hasher_.Of("envFrom", codec::DumpJson(MemberOf(container, "envFrom"))));
     }
     AddText("mountPath", TextIn(container, "mountPath"));
-    AddText("imageID", TextIn(container, "imageID"));
+    AddText(kImageIdFactor, TextIn(container, kImageIdFactor));
   }
 
   void AddText(std::string_view name, std::string_view value) {
@@ -284,7 +284,7 @@ StartFactors FactorsOf(const StartedPod& pod, std::string_view node, std::string
   reader.AddText("cpuClass", pod.cpu_class);
   reader.AddText("driver", pod.driver);
   if (pod.image.find('@') != std::string::npos) {
-    out.erase("imageID");  // the digest in the name is the content
+    out.erase(std::string(kImageIdFactor));  // the digest in the name is the content
   }
   Cut(out);
   out[std::string(kSaltFactor)] = hasher.Id();

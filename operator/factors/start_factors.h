@@ -41,6 +41,7 @@ struct StartedPod {
 //   cut    "1" if factors are missing because there were too many
 using StartFactors = std::map<std::string, std::string, std::less<>>;
 
+inline constexpr std::string_view kImageIdFactor = "imageID";
 inline constexpr std::string_view kSaltFactor = "salt";
 inline constexpr std::string_view kRulesFactor = "rules";
 inline constexpr std::string_view kNodeFactor = "node";

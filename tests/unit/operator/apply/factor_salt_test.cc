@@ -53,6 +53,9 @@ TEST_F(FactorSaltTest, SaltOfTheSecretIsReadOnce) {
 TEST_F(FactorSaltTest, MissingSecretIsReadAgainAfterAMinute) {
   FactorSalt salt = Make();
   EXPECT_EQ(salt.Get({}), "");
+  clock.Advance(std::chrono::seconds(61));
+  EXPECT_EQ(salt.Get({}), "");
+  EXPECT_EQ(log.Count("no salt for the factors of starts"), 1) << "logged once";
   PutSecret();
   EXPECT_EQ(salt.Get({}), "") << "not at every call";
   clock.Advance(std::chrono::seconds(61));

@@ -32,7 +32,7 @@ TEST(Differences, KeyOfAnEngineComesFirst) {
   }
   EXPECT_EQ(
       Names(Differences(Base(), pod, Usage::kRead)),
-      (std::vector<std::string>{"env/VLLM_A", "args/--dtype", "driver", "env/HOME", "env/APP"}));
+      (std::vector<std::string>{"env/VLLM_A", "args/--dtype", "env/HOME", "driver", "env/APP"}));
   EXPECT_EQ(Names(Differences(Base(), pod, Usage::kUnread)).front(), "env/HOME")
       << "it selects the directory";
 }
@@ -72,6 +72,35 @@ TEST(Differences, HashesOfAnotherSaltAreNotCompared) {
   const Comparison comparison = Differences(builder, Base(), Usage::kRead);
   EXPECT_TRUE(comparison.is_salt_changed);
   EXPECT_EQ(Names(comparison), std::vector<std::string>{"driver"});
+}
+
+TEST(Differences, ImageIdsAreComparedWhereTheyNameTheContent) {
+  struct Row {
+    const char* builder;
+    const char* pod;
+    const char* node;
+    bool differs;
+  };
+  for (const Row& row :
+       {Row{"sha256:1", "sha256:2", "node-a", true}, Row{"sha256:1", "sha256:2", "node-b", false},
+        Row{"r/i@sha256:1", "r/i@sha256:2", "node-b", true},
+        Row{"r/i@sha256:1", "sha256:2", "node-b", false},
+        Row{"r/i@sha256:1", "r/i@sha256:1", "node-b", false}}) {
+    StartFactors builder = Base();
+    builder["imageID"] = row.builder;
+    StartFactors pod = Base();
+    pod["imageID"] = row.pod;
+    pod["node"] = row.node;
+    EXPECT_EQ(Names(Differences(builder, pod, Usage::kRead)).empty(), !row.differs)
+        << row.builder << " " << row.pod << " " << row.node;
+  }
+}
+
+TEST(Differences, UnknownFactOfTheNodeIsNoDifference) {
+  StartFactors pod = Base();
+  pod.erase("driver");
+  EXPECT_TRUE(Names(Differences(Base(), pod, Usage::kRead)).empty());
+  EXPECT_TRUE(Names(Differences(pod, Base(), Usage::kRead)).empty());
 }
 
 TEST(Differences, ValueOfEachPodAlwaysDiffers) {

@@ -38,7 +38,7 @@ TEST(Relevance, FollowsTheKeysOfEngines) {
       {"args/4", Relevance::kLikely},
       {"image", Relevance::kKey},
       {"imageID", Relevance::kPossible},
-      {"driver", Relevance::kLikely},
+      {"driver", Relevance::kPossible},
       {"salt", Relevance::kNone},
   };
   for (const Row& row : kRows) {
