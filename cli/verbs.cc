@@ -14,8 +14,9 @@ namespace {
 constexpr std::string_view kAbout =
     "cachewarm packs the compile caches of model servers (torch.compile, Triton, vLLM, ...) into\n"
     "bundles, so that a server starts warm on another machine. A bundle is an OCI artifact in a\n"
-    "registry or in an image layout directory. In a cluster, it can release pods that are held\n"
-    "for their cache. The program is also a kubectl plugin: kubectl cachewarm VERB.\n";
+    "registry or in an image layout directory. In a cluster, it explains why a pod compiled, and\n"
+    "it can release pods that are held for their cache. The program is also a kubectl plugin:\n"
+    "kubectl cachewarm VERB.\n";
 
 std::vector<std::string> WordsOf(std::string_view text) {
   std::istringstream stream{std::string(text)};
@@ -93,7 +94,7 @@ const std::vector<Verb>& AllVerbs() {
   static const std::vector<Verb> verbs = {
       PackVerb(),    UnpackVerb(),  PushVerb(),   PullVerb(),   SignVerb(),      VerifyVerb(),
       InspectVerb(), RunVerb(),     LoadVerb(),   SaveVerb(),   ImportVerb(),    ExportVerb(),
-      GcVerb(),      ReleaseVerb(), ReportVerb(), CachesVerb(), CompletionVerb()};
+      GcVerb(),      ReleaseVerb(), WhyVerb(), ReportVerb(), CachesVerb(), CompletionVerb()};
   return verbs;
 }
 

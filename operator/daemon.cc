@@ -13,6 +13,7 @@
 #include "lib/kube/runtime/leader_elector.h"
 #include "lib/process/process.h"
 #include "operator/apply/executor.h"
+#include "operator/apply/factor_salt.h"
 #include "operator/controllers/annotation_requests.h"
 #include "operator/controllers/held_pods.h"
 #include "operator/controllers/nodes.h"
@@ -81,6 +82,8 @@ struct Daemon::Components {
                   .metrics = parts.metrics,
                   .log = parts.log,
                   .job_refusals = job_refusals}),
+        factor_salt(
+            {.client = parts.client, .clock = parts.clock, .log = parts.log, .ns = config.ns}),
         dry_runs(parts.client, parts.clock),
         webhook({.ns = config.ns,
                  .root = config.root,
@@ -110,6 +113,8 @@ struct Daemon::Components {
                  .metrics = parts.metrics,
                  .settings = SettingsOf(config),
                  .agent_namespace = config.ns,
+                 .factor_salt =
+                     [this](std::stop_token stop) { return factor_salt.Get(std::move(stop)); },
                  .admission_missing = [this] { return webhook.Missing(); }}),
         nodes(cluster, {.client = parts.client,
                         .clock = parts.clock,
@@ -140,6 +145,7 @@ struct Daemon::Components {
   kube::EventRecorder events;
   apply::JobRefusals job_refusals;
   apply::Executor executor;
+  apply::FactorSalt factor_salt;
   dry_run::DryRuns dry_runs;
   webhook::Service webhook;
   apply::BuildRequests build_requests;

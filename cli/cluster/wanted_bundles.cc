@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cluster/wanted_bundles.h"
 
-
 #include "cli/cluster/object_list.h"
 #include "lib/api/cache_warmup.h"
 #include "lib/api/node_cache.h"

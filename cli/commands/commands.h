@@ -21,6 +21,7 @@ Verb ExportVerb();
 Verb ReleaseVerb();
 Verb ReportVerb();
 Verb GcVerb();
+Verb WhyVerb();
 Verb CachesVerb();
 Verb CompletionVerb();
 

@@ -43,6 +43,15 @@ struct SuspendedBundle {
 
 inline constexpr size_t kSuspendedBundlesMax = 32;
 
+// One factor of the start of a builder (operator/factors/start_factors.h).
+struct StartFactor {
+  std::string name;
+  std::string value;
+  friend bool operator==(const StartFactor&, const StartFactor&) = default;
+};
+
+inline constexpr size_t kStartFactorsMax = 128;
+
 // One published bundle, with counts of the nodes that need it.
 struct BundleStatus {
   std::string key;  // 64 hex digits
@@ -62,6 +71,9 @@ struct BundleStatus {
   int nodes_failed = 0;
   int nodes_waiting = 0;               // nodes that wait for a fetch slot
   std::vector<HungStart> hung_starts;  // at most kHungStartsMax
+  // Of the builder's start, sorted by name; at most kStartFactorsMax. Empty if an older operator
+  // recorded the bundle.
+  std::vector<StartFactor> factors;
   std::string message;
   friend bool operator==(const BundleStatus&, const BundleStatus&) = default;
 };
@@ -76,7 +88,8 @@ struct CapturedBundle {
   int files = 0;
   bool native = true;
   double compile_seconds = 0;
-  WallTime captured_time{};  // when the last pod was captured, or its capture given up
+  WallTime captured_time{};          // when the last pod was captured, or its capture given up
+  std::vector<StartFactor> factors;  // as in BundleStatus
   friend bool operator==(const CapturedBundle&, const CapturedBundle&) = default;
 };
 

@@ -167,6 +167,9 @@ struct StartSample {
   double compiled_after_seconds = 0;
   double saved_seconds = 0;  // net time saved; negative if the cache cost time
   int devices = 0;           // accelerators of the container
+  // Why the pod compiled and what to do, for users; empty if it did not compile or nothing is
+  // known.
+  std::string cause;
   friend bool operator==(const StartSample&, const StartSample&) = default;
 };
 

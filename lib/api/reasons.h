@@ -63,6 +63,8 @@ inline constexpr std::string_view kPodHeld = "PodHeld";
 inline constexpr std::string_view kStartHung = "StartHung";
 // Event about a pod that was created without the cache; sent after its start was counted.
 inline constexpr std::string_view kInjectionSkipped = "InjectionSkipped";
+// Event about a pod that had a bundle and compiled; sent after its start was counted.
+inline constexpr std::string_view kCacheMissed = "CacheMissed";
 inline constexpr std::string_view kCaptured = "Captured";
 inline constexpr std::string_view kNothingToCapture = "NothingToCapture";
 inline constexpr std::string_view kCacheNotSettled = "CacheNotSettled";

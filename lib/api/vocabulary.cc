@@ -105,6 +105,9 @@ constexpr ReasonMeaning kReasons[] = {
      "case."},
     {reason::kInjectionSkipped, kPodEvent,
      "The pod was created without the cache; see the message."},
+    {reason::kCacheMissed, kPodEvent,
+     "A bundle was active on the node, but the pod compiled; the message names the factor that "
+     "differs from the builder, and what to do."},
 
     {reason::kActive, kBundle, "The bundle is in the directory that pods mount."},
     {reason::kFetchFailed, kBundle, "The bundle could not be downloaded; the agent tries again."},

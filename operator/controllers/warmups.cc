@@ -132,7 +132,7 @@ absl::StatusOr<kube::Outcome> Warmups::Reconcile(const std::string& key, std::st
 
 absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
                                                std::stop_token stop) {
-  const auto [snapshot, plan] = Decide(warmup);
+  const auto [snapshot, plan] = Decide(warmup, deps_.factor_salt(stop));
   deps_.metrics.nodes_waiting.Set({warmup.ns, warmup.name}, NodesWaiting(plan.status));
   deps_.metrics.suspended_bundles.Set({warmup.ns, warmup.name}, plan.bundles_suspended);
   CountHeldPods(deps_.metrics, snapshot);
@@ -184,7 +184,7 @@ absl::StatusOr<kube::Outcome> Warmups::CleanUp(const kube::ObjectName& name,
   kube::Outcome outcome;
   for (const std::string& uid : uids) {
     api::CacheWarmup gone{.ns = name.ns, .name = name.name, .uid = uid, .deleting = true};
-    plan::Snapshot snapshot = Observe(gone);
+    plan::Snapshot snapshot = Observe(gone, "");
     if (!is_gone) {
       // The pods belong to the present warmup of this name, not to the deleted one.
       snapshot.pods.clear();
@@ -214,18 +214,20 @@ void Warmups::ForgetOthers(const kube::ObjectName& name, const std::string& uid)
   deps_.job_refusals.KeepOnly(before, {});
 }
 
-std::pair<plan::Snapshot, plan::Plan> Warmups::Decide(const api::CacheWarmup& warmup) {
+std::pair<plan::Snapshot, plan::Plan> Warmups::Decide(const api::CacheWarmup& warmup,
+                                                      std::string salt) {
   std::lock_guard lock(observe_mutex_);
-  plan::Snapshot snapshot = Observe(warmup);
+  plan::Snapshot snapshot = Observe(warmup, std::move(salt));
   plan::Plan plan = plan::Decide(snapshot);
   snapshot.nodes = {};
   return {std::move(snapshot), std::move(plan)};
 }
 
-plan::Snapshot Warmups::Observe(const api::CacheWarmup& warmup) const {
+plan::Snapshot Warmups::Observe(const api::CacheWarmup& warmup, std::string salt) const {
   return observe::Observe(deps_.cluster, warmup,
                           {.now = deps_.clock.Now(),
                            .settings = deps_.settings,
+                           .factor_salt = std::move(salt),
                            .dry_run = deps_.dry_runs.Last(warmup.uid),
                            .admission_missing = deps_.admission_missing(),
                            .build_requests = deps_.build_requests.States(warmup.uid),

@@ -37,6 +37,8 @@ class Warmups {
     const op::Metrics& metrics;
     plan::Settings settings;
     std::string agent_namespace;
+    // Returns Snapshot::factor_salt. May send a request.
+    std::function<std::string(std::stop_token)> factor_salt;
     // Returns Snapshot::admission_missing. Called for every snapshot; must not block.
     std::function<std::string()> admission_missing;
   };
@@ -58,8 +60,8 @@ class Warmups {
   // Observes and plans, on one thread at a time, so that only one snapshot with all nodes is in
   // memory. Returns the snapshot without its nodes, so that they do not stay in memory while the
   // plan is executed, which takes longer than planning.
-  std::pair<plan::Snapshot, plan::Plan> Decide(const api::CacheWarmup& warmup);
-  plan::Snapshot Observe(const api::CacheWarmup& warmup) const;
+  std::pair<plan::Snapshot, plan::Plan> Decide(const api::CacheWarmup& warmup, std::string salt);
+  plan::Snapshot Observe(const api::CacheWarmup& warmup, std::string salt) const;
   // Returns true until the store has the operator's last write to this warmup.
   bool IsStale(const api::CacheWarmup& warmup);
   void RecordWrite(const api::CacheWarmup& warmup);

@@ -10,6 +10,7 @@
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
+#include "operator/factors/start_factors.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -117,6 +118,16 @@ void KeepOurVolume(Json& spec) {
   }
 }
 
+// True if the pod mounts a cache directory of cachewarm.
+bool IsInjected(const Json& pod) {
+  const Json* volumes = kube::At(pod, {"spec", "volumes"});
+  return volumes != nullptr && volumes->is_array() &&
+         std::any_of(volumes->begin(), volumes->end(), [](const Json& volume) {
+           return kube::TextAt(volume, {"name"}) == api::kVolume &&
+                  kube::At(volume, {"hostPath"}) != nullptr;
+         });
+}
+
 bool IsGated(const Json& pod) {
   const Json* gates = kube::At(pod, {"spec", "schedulingGates"});
   return gates != nullptr && gates->is_array() && !gates->empty();
@@ -175,7 +186,11 @@ void KeepNodeCondition(Json& condition) {
 void ProjectPod(Json& pod) {
   // A gated pod keeps all annotations: the patch that removes the gate must know whether any exist.
   const bool gated = IsGated(pod);
+  Json started = IsInjected(pod) ? factors::StartedContainersOf(pod) : Json();
   Keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
+  if (!started.is_null()) {
+    pod[std::string(factors::kStartedContainers)] = std::move(started);
+  }
   KeepMetadata(pod, gated ? Annotations::kAll : Annotations::kCachewarm);
   Inside(pod, "spec", [&](Json& spec) { KeepPodSpec(spec, gated); });
   Inside(pod, "status", [](Json& status) {

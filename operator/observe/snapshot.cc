@@ -252,6 +252,7 @@ plan::Snapshot Observe(const ClusterCache& cluster, const api::CacheWarmup& warm
                        const ObserveInputs& inputs) {
   plan::Snapshot snapshot{.now = inputs.now,
                           .settings = inputs.settings,
+                          .factor_salt = inputs.factor_salt,
                           .warmup = warmup,
                           .workload = ResolveWorkload(cluster, warmup),
                           .admission_missing = inputs.admission_missing,
@@ -288,6 +289,7 @@ plan::Snapshot ObserveOnNode(const ClusterCache& cluster, const api::CacheWarmup
                              const ObserveInputs& inputs, const plan::NodeView& node) {
   plan::Snapshot snapshot{.now = inputs.now,
                           .settings = inputs.settings,
+                          .factor_salt = inputs.factor_salt,
                           .warmup = warmup,
                           .workload = ResolveWorkload(cluster, warmup),
                           .nodes = {node}};

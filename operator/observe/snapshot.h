@@ -15,6 +15,7 @@ namespace cachewarm::observe {
 struct ObserveInputs {
   WallTime now{};
   plan::Settings settings;
+  std::string factor_salt;
   plan::AdmissionDryRun dry_run;
   std::string admission_missing;
   std::vector<plan::BuildRequestsState> build_requests;

@@ -150,6 +150,9 @@ struct Settings {
 struct Snapshot {
   WallTime now{};
   Settings settings;
+  // Salt of the hashes in factors of starts (operator/factors); empty: it could not be read, so
+  // that no factors are recorded or compared.
+  std::string factor_salt;
   // If its member `deleting` is set, Decide() removes everything that belongs to the warmup. A
   // warmup that no longer exists is represented by its namespace, name and uid, with `deleting`
   // set.

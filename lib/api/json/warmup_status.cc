@@ -58,6 +58,11 @@ constexpr Field<SuspendedBundle> kSuspendedBundle[] = {
     Optional<&SuspendedBundle::hung_starts, kHungStart>("hungStarts", {.items = kHungStartsMax}),
 };
 
+constexpr Field<StartFactor> kStartFactor[] = {
+    Required<&StartFactor::name>("name", {.bytes = 160}),
+    Optional<&StartFactor::value>("value", {.bytes = 256}),
+};
+
 constexpr Field<BundleStatus> kBundleStatus[] = {
     Required<&BundleStatus::key>("key", kKey),
     Optional<&BundleStatus::gpu_type>("gpuType", kGpuType),
@@ -77,6 +82,7 @@ constexpr Field<BundleStatus> kBundleStatus[] = {
     Optional<&BundleStatus::digest>("digest"),
     Optional<&BundleStatus::published_time>("publishedTime"),
     Optional<&BundleStatus::hung_starts, kHungStart>("hungStarts", {.items = kHungStartsMax}),
+    Optional<&BundleStatus::factors, kStartFactor>("factors", {.items = kStartFactorsMax}),
 };
 
 constexpr Field<CapturedBundle> kCapturedBundle[] = {
@@ -86,6 +92,7 @@ constexpr Field<CapturedBundle> kCapturedBundle[] = {
     Always<&CapturedBundle::native>("native"),
     Optional<&CapturedBundle::compile_seconds>("compileSeconds"),
     Optional<&CapturedBundle::captured_time>("capturedTime"),
+    Optional<&CapturedBundle::factors, kStartFactor>("factors", {.items = kStartFactorsMax}),
 };
 
 constexpr Field<ProofStatus> kProofStatus[] = {
@@ -151,6 +158,7 @@ constexpr Field<StartSample> kStartSample[] = {
     Optional<&StartSample::compiled_after_seconds>("compiledAfterSeconds"),
     Optional<&StartSample::saved_seconds>("savedSeconds"),
     Optional<&StartSample::devices>("devices"),
+    Optional<&StartSample::cause>("cause", {.bytes = 640}),
 };
 
 constexpr Field<Starts> kStarts[] = {

@@ -148,7 +148,8 @@ void PublishBundle(const Context& context, Builds& builds, BuilderStatus& builde
                            .compile_seconds = builder.captured->compile_seconds,
                            .builder_pod = builder.pod_name,
                            .builder_node = builder.node,
-                           .published_time = context.stamp()};
+                           .published_time = context.stamp(),
+                           .factors = builder.captured->factors};
   builds.effects.RecordEvent(
       context.in.warmup, false, reason::kPublished,
       fmt::format("published {} files, {} bytes from pod {}{} for {}, {}: {}", bundle.files,

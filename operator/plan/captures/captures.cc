@@ -12,6 +12,7 @@
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/groups.h"
 #include "operator/plan/nodes/offer.h"
+#include "operator/plan/starts/start_cause.h"
 
 namespace cachewarm::plan {
 
@@ -132,12 +133,14 @@ void RecordCapture(const Context& context, const CaptureHandshake& handshake,
                    BuilderStatus& builder) {
   const CaptureStatus& answer = *handshake.answer;
   Advance(builder, BuildEvent::kPushed);
-  builder.captured = {.digest = answer.digest,
-                      .bytes = answer.bytes,
-                      .files = answer.files,
-                      .native = answer.native,
-                      .compile_seconds = answer.compile_seconds,
-                      .captured_time = context.stamp()};
+  builder.captured = {
+      .digest = answer.digest,
+      .bytes = answer.bytes,
+      .files = answer.files,
+      .native = answer.native,
+      .compile_seconds = answer.compile_seconds,
+      .captured_time = context.stamp(),
+      .factors = factors::Encode(StartFactorsOf(context, *handshake.pod, *handshake.node))};
   if (!handshake.pod->of_job && !GroupOf(*handshake.pod->pod).empty()) {
     builder.ranks = {builder.pod_uid};
   }

@@ -177,6 +177,9 @@ std::string DescribeSample(const StartSample& sample, std::string_view skip_reas
                      {"holdSeconds", Rounded(sample.hold_seconds)},
                      {"compileSeconds", Rounded(sample.compile_seconds)},
                      {"savedSeconds", Rounded(sample.saved_seconds)}};
+  if (!sample.cause.empty()) {
+    out["cause"] = sample.cause;
+  }
   if (!skip_reason.empty()) {
     out["skipReason"] = std::string(skip_reason);
   }

@@ -9,6 +9,7 @@
 #include "lib/gate/core/held.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/starts/savings.h"
+#include "operator/plan/starts/start_cause.h"
 #include "operator/plan/starts/totals.h"
 #include "operator/render/injection.h"
 
@@ -182,7 +183,14 @@ std::string WhyInjectionSkipped(const PlanContext& context, const PodView& pod) 
 
 void CountStart(const PlanContext& context, const FirstStart& start, CountedStarts& out) {
   api::Starts& starts = out.starts;
-  const StartSample sample = Measure(context, starts, start);
+  StartSample sample = Measure(context, starts, start);
+  const CountedStart counted{.pod = *start.pod,
+                             .node = context.nodes[start.node],
+                             .sample = sample,
+                             .started = start.started,
+                             .had_bundle = HadBundle(context, start)};
+  sample.cause = WhyCompiled(context, counted);
+  ReportMiss(counted, out.effects);
   AddSample(starts, sample);
   starts.counted_pod_uids.push_back(sample.pod_uid);
   if (starts.counted_pod_uids.size() > kCountedMax) {

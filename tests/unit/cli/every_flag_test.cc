@@ -26,6 +26,7 @@ const std::string kTransfer = "tests/unit/cli/load_save_test.cc";
 const std::string kImport = "tests/unit/cli/megacache/import_test.cc";
 const std::string kExport = "tests/unit/cli/megacache/export_test.cc";
 const std::string kGc = "tests/unit/cli/cluster/gc_flags_test.cc";
+const std::string kWhy = "tests/unit/cli/cluster/why_flags_test.cc";
 const std::string kRelease = "tests/unit/cli/cluster/release_flags_test.cc";
 const std::string kReport = "tests/unit/cli/cluster/report_flags_test.cc";
 
@@ -212,6 +213,16 @@ TEST(EveryFlagHasATest, OfEveryVerb) {
       {"gc --as-group", {kGc, "ImpersonatesAUser"}},
       {"gc --dry-run", {kGc, "DryRunPrintsTheSameReportAndDeletesNothing"}},
       {"gc --json", {kGc, "JsonReplacesTheTable"}},
+      {"why OBJECT", {kWhy, "PodIsExplainedByItsAnnotation"}},
+      {"why --json", {kWhy, "JsonReplacesTheText"}},
+      {"why --kubeconfig", {kWhy, "PodIsExplainedByItsAnnotation"}},
+      {"why --context", {kWhy, "OptionsSelectTheCluster"}},
+      {"why --cluster", {kWhy, "OptionsSelectTheCluster"}},
+      {"why --user", {kWhy, "OptionsSelectTheCluster"}},
+      {"why --as", {kWhy, "OptionsSelectTheCluster"}},
+      {"why --as-group", {kWhy, "OptionsSelectTheCluster"}},
+      {"why --namespace", {kWhy, "NamespaceSelectsThePod"}},
+      {"why -n", {kWhy, "NamespaceSelectsThePod"}},
       {"release [POD...]", {kRelease, "NamesSelectPods"}},
       {"release --all", {kRelease, "AllReleasesThePodsOfOneNamespace"}},
       {"release --past-deadline", {kRelease, "PastDeadlineReleasesOnlyOverduePods"}},

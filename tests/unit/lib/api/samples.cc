@@ -55,6 +55,7 @@ BundleStatus FullBundle() {
           .nodes_failed = 1,
           .nodes_waiting = 3,
           .hung_starts = {FullHungStart()},
+          .factors = {{.name = "env/HOME", .value = "h:0123456789abcdef"}},
           .message = "1 node has no room"};
 }
 
@@ -84,7 +85,8 @@ BuilderStatus FullBuilder() {
                                      .files = 7,
                                      .native = false,
                                      .compile_seconds = 2.5,
-                                     .captured_time = At(3000)},
+                                     .captured_time = At(3000),
+                                     .factors = {{.name = "image", .value = "server:1"}}},
           .proof = ProofStatus{.job = "warm-0a1b2c3d-2-proof",
                                .pod_uid = "77bb",
                                .started_time = At(3000),
@@ -116,7 +118,8 @@ Starts FullStarts() {
                            .compile_seconds = 0.5,
                            .compiled_after_seconds = 4.5,
                            .saved_seconds = -1.5,
-                           .devices = 2};
+                           .devices = 2,
+                           .cause = "argument --dtype differs"};
   const StartCounts counts = {.builder = 1,
                               .cold = 2,
                               .hit = 3,

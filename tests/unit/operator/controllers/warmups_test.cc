@@ -44,6 +44,7 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
                  .clock = clock,
                  .metrics = metrics,
                  .agent_namespace = "cachewarm-system",
+                 .factor_salt = [](const std::stop_token&) { return std::string(); },
                  .admission_missing = [this] { return admission_missing; }}) {
     server.Put(kube::kNamespaces, NamespaceObject("default"));
   }

@@ -72,8 +72,19 @@ TEST(ProjectPod, KeepsFieldsThatDecisionsRead) {
   EXPECT_EQ(pod["spec"]["volumes"].size(), 1U);
 }
 
+TEST(ProjectPod, KeepsFactorsOfAnInjectedPod) {
+  Json pod = FullPod();
+  ProjectPod(pod);
+  EXPECT_EQ(pod["startedContainers"],
+            FromYaml("[{name: server, command: [serve, --large, argument], "
+                     "env: [{name: SECRET, value: hush}], imageID: sha}]"));
+  EXPECT_FALSE(pod["spec"]["containers"][0].contains("env"))
+      << "a template learnt from it has none";
+}
+
 TEST(ProjectPod, DropsEverythingElse) {
   Json pod = FullPod();
+  pod["spec"]["volumes"].erase(0);
   const size_t before = pod.dump().size();
   ProjectPod(pod);
   for (const char* gone : {"hush", "--large", "imageID", "hostIP", "xxxxxxxx", "token", "fsGroup",

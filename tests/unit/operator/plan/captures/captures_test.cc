@@ -91,6 +91,31 @@ TEST_F(Handshake, PushedBundleIsRecordedAndRequestRemovedInOnePlan) {
   }
 }
 
+TEST_F(Handshake, BundleHasTheFactorsOfTheBuildersStart) {
+  builder.in().factor_salt = "0123456789abcdef0123456789abcdef";
+  builder.cache("n1").status.node.driver = "570.12";
+  Ready(110);
+  for (auto& pod : builder.in().pods) {
+    codec::Json object = *pod->object;
+    object["startedContainers"] = {{{"name", "server"}, {"args", {"--dtype", "half"}}}};
+    api::Pod changed = *pod;
+    changed.object = std::make_shared<const codec::Json>(std::move(object));
+    pod = std::make_shared<const api::Pod>(std::move(changed));
+  }
+  Answer(Pushed());
+  builder.Now(130);
+  const Plan plan = builder.Decide();
+  ASSERT_EQ(plan.status.bundles.size(), 1U);
+  std::map<std::string, std::string> factors;
+  for (const api::StartFactor& each : plan.status.bundles[0].factors) {
+    factors[each.name] = each.value;
+  }
+  EXPECT_EQ(factors["driver"], "570.12");
+  EXPECT_EQ(factors["image"], "server:1");
+  EXPECT_EQ(factors["node"], "n1");
+  EXPECT_TRUE(factors["args/--dtype"].starts_with("h:")) << factors["args/--dtype"];
+}
+
 TEST_F(Handshake, FilesThatNoCacheKindNamesAreInTheMessageOfTheBuilder) {
   Ready(110);
   api::CaptureStatus pushed = Pushed();

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/apply/factor_salt.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lib/codec/base64.h"
+#include "lib/codec/json_value.h"
+#include "tests/unit/operator/cluster_cache_fixture.h"
+
+namespace cachewarm::apply {
+namespace {
+
+using codec::Json;
+using ::testing::SizeIs;
+
+class FactorSaltTest : public op::testing::ClusterCacheFixture {
+ protected:
+  void PutSecret(const Json& data = Json::object()) {
+    server.Put(kube::kSecrets, {{"apiVersion", "v1"},
+                                {"kind", "Secret"},
+                                {"metadata", {{"namespace", "system"}, {"name", "cachewarm-salt"}}},
+                                {"data", data}});
+  }
+  FactorSalt Make() {
+    return FactorSalt({.client = server, .clock = clock, .log = log, .ns = "system"});
+  }
+  std::string Stored() {
+    const kube::Object secret = server.Find(kube::kSecrets, {"system", "cachewarm-salt"});
+    return codec::DecodeBase64(kube::TextAt(*secret, {"data", "salt"})).value_or("");
+  }
+};
+
+TEST_F(FactorSaltTest, EmptySecretGetsARandomSalt) {
+  PutSecret();
+  FactorSalt salt = Make();
+  const std::string first = salt.Get({});
+  EXPECT_EQ(first.size(), 32U);
+  EXPECT_EQ(Stored(), first);
+  PutSecret();
+  EXPECT_NE(Make().Get({}), first) << "random";
+}
+
+TEST_F(FactorSaltTest, SaltOfTheSecretIsReadOnce) {
+  const std::string known = "0123456789abcdef0123456789abcdef";
+  PutSecret({{"salt", codec::EncodeBase64(known)}});
+  FactorSalt salt = Make();
+  EXPECT_EQ(salt.Get({}), known);
+  EXPECT_EQ(salt.Get({}), known);
+  EXPECT_THAT(server.Requests(), SizeIs(1));
+}
+
+TEST_F(FactorSaltTest, MissingSecretIsReadAgainAfterAMinute) {
+  FactorSalt salt = Make();
+  EXPECT_EQ(salt.Get({}), "");
+  clock.Advance(std::chrono::seconds(61));
+  EXPECT_EQ(salt.Get({}), "");
+  EXPECT_EQ(log.Count("no salt for the factors of starts"), 1) << "logged once";
+  PutSecret();
+  EXPECT_EQ(salt.Get({}), "") << "not at every call";
+  clock.Advance(std::chrono::seconds(61));
+  EXPECT_EQ(salt.Get({}).size(), 32U);
+}
+
+TEST_F(FactorSaltTest, DamagedSaltIsNotReplaced) {
+  for (const std::string& text : {std::string("%%%"), codec::EncodeBase64("short")}) {
+    PutSecret({{"salt", text}});
+    EXPECT_EQ(Make().Get({}), "");
+    EXPECT_EQ(
+        kube::TextAt(*server.Find(kube::kSecrets, {"system", "cachewarm-salt"}), {"data", "salt"}),
+        text);
+  }
+}
+
+TEST_F(FactorSaltTest, SaltOfAnotherReplicaWins) {
+  PutSecret();
+  const std::string other = "fedcba9876543210fedcba9876543210";
+  server.Intercept([&, once = true](const kube::Request& request) mutable {
+    if (request.verb == "update" && std::exchange(once, false)) {
+      return absl::AbortedError("the object has been modified");
+    }
+    return absl::OkStatus();
+  });
+  FactorSalt salt = Make();
+  EXPECT_EQ(salt.Get({}), "");
+  PutSecret({{"salt", codec::EncodeBase64(other)}});
+  clock.Advance(std::chrono::seconds(61));
+  EXPECT_EQ(salt.Get({}), other);
+}
+
+}  // namespace
+}  // namespace cachewarm::apply
