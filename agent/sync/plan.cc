@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "lib/api/reasons.h"
@@ -120,7 +121,7 @@ class Planner {
     }
     const auto failure = input_.history.generations.find(id);
     if (failure != input_.history.generations.end() && failure->second.not_before > input_.now) {
-      plan_.shortage = Max(plan_.shortage, failure->second.lacking);
+      AddShortage(failure->second);
       plan_.next = std::min(plan_.next, failure->second.not_before);
       return;
     }
@@ -164,6 +165,16 @@ class Planner {
     return sources;
   }
 
+  // Adds what a refused fetch lacks beyond the limits, so that one eviction makes room for all
+  // refused fetches. Mounts of one warmup share the failures of its bundles.
+  void AddShortage(const FailureState& failure) {
+    if (counted_.insert(&failure).second) {
+      const DiskAmount over = Lacking(input_.disk, {});
+      plan_.shortage = plan_.shortage + Max({}, {.bytes = failure.lacking.bytes - over.bytes,
+                                                 .inodes = failure.lacking.inodes - over.inodes});
+    }
+  }
+
   // Returns true if the disk has space for the packed size of the bundles. The unpacked size is
   // known only from the manifests, so the fetch checks it.
   bool HasCapacity(const api::WantedWarmup& wanted, const std::vector<api::WantedBundle>& bundles) {
@@ -188,13 +199,14 @@ class Planner {
     for (const api::WantedBundle& bundle : wanted.bundles) {
       const auto found = input_.history.bundles.find(BundleName{wanted.uid, bundle.digest});
       if (found != input_.history.bundles.end() && found->second.not_before > input_.now) {
-        plan_.shortage = Max(plan_.shortage, found->second.lacking);
+        AddShortage(found->second);
         plan_.next = std::min(plan_.next, found->second.not_before);
       }
     }
   }
 
   const PlanInput& input_;
+  std::set<const FailureState*> counted_;  // by AddShortage()
   Plan plan_;
   int64_t planned_bytes_ = 0;
   std::vector<Step> prepare_;

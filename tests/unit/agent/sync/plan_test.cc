@@ -326,6 +326,20 @@ TEST(Plan, RefusesFetchAboveFreeSpace) {
   EXPECT_EQ(plan.refused.at({"uid-1", DigestNumber(1)}).reason, api::reason::kDiskFull);
 }
 
+TEST(Plan, ShortageIsWhatAllRefusedFetchesLackTogether) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1), Bundle(2)});
+  Node node;
+  node.Want(warmup).Linked(MountOf(warmup), ColdId(MountOf(warmup), 0));
+  for (const int bundle : {1, 2}) {
+    node.history.bundles[{"uid-1", DigestNumber(bundle)}] = {
+        .count = 1, .not_before = kNow + seconds(60), .lacking = {.bytes = 300, .inodes = 5}};
+  }
+  EXPECT_EQ(node.Make().shortage, (DiskAmount{.bytes = 600, .inodes = 10}));
+  // 100 bytes are too many without any fetch; each fetch has counted them.
+  node.disk = {.limit_bytes = 1000, .used_bytes = 1100};
+  EXPECT_EQ(node.Make().shortage, (DiskAmount{.bytes = 500, .inodes = 10}));
+}
+
 TEST(Plan, SumOfFetchesObeysByteLimit) {
   api::WantedWarmup first = Warmup({Bundle(1, 600)});
   api::WantedWarmup second = Warmup({Bundle(2, 600)});
