@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/render/injection.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "lib/api/names.h"
@@ -21,11 +19,6 @@ std::optional<int64_t> RunAsUser(const Json& holder) {
     return std::nullopt;
   }
   return user->get<int64_t>();
-}
-
-bool IsBelowMount(const std::string& path) {
-  const std::string mount = std::string(api::kMountPath) + "/";
-  return (path + "/").starts_with(mount);
 }
 
 }  // namespace
@@ -93,45 +86,6 @@ void AddEvictionAnnotation(Json& metadata) {
   } else if (("," + present + ",").find("," + volume + ",") == std::string::npos) {
     annotations[std::string(kSafeToEvict)] = present + "," + volume;
   }
-}
-
-std::string WhyInjectionSkipped(const Json& pod, std::string_view root) {
-  const Json* os = Find(pod, {"spec", "os"});
-  if (os != nullptr && Text(*os, "name") != "linux") {
-    return "spec.os.name is not linux; only Linux pods can be injected";
-  }
-  const Json& owners = List(pod, {"metadata", "ownerReferences"});
-  if (std::any_of(owners.begin(), owners.end(),
-                  [](const Json& owner) { return Text(owner, "kind") == "DaemonSet"; })) {
-    return "the pod belongs to a DaemonSet, whose pods are not injected";
-  }
-  const Json* spec = Find(pod, {"spec"});
-  return spec == nullptr ? std::string() : MountConflict(*spec, root);
-}
-
-std::string MountConflict(const Json& pod_spec, std::string_view root) {
-  if (const Json* volume = Named(List(pod_spec, {"volumes"}), api::kVolume)) {
-    const Json* path = Find(*volume, {"hostPath", "path"});
-    const std::string text = path != nullptr && path->is_string() ? path->get<std::string>() : "";
-    if (!text.starts_with(std::string(root) + "/")) {
-      return fmt::format(
-          "the pod template already has a volume named \"{}\", the name of the cache volume; "
-          "rename that volume",
-          api::kVolume);
-    }
-  }
-  for (const Json& container : List(pod_spec, {"containers"})) {
-    for (const Json& mount : List(container, {"volumeMounts"})) {
-      if (Text(mount, "name") != api::kVolume && IsBelowMount(Text(mount, "mountPath"))) {
-        return fmt::format(
-            "container \"{}\" mounts volume \"{}\" at {}, but {} is the path of the cache volume; "
-            "set another mountPath",
-            Text(container, "name"), Text(mount, "name"), Text(mount, "mountPath"),
-            api::kMountPath);
-      }
-    }
-  }
-  return "";
 }
 
 }  // namespace cachewarm::render

@@ -34,12 +34,4 @@ void AddMount(codec::Json& pod_spec, const Mount& mount);
 // hostPath volume would keep the autoscaler from removing its node.
 void AddEvictionAnnotation(codec::Json& metadata);
 
-// Returns why no warmup can be injected into this pod, as a message for users; "" if injection is
-// possible.
-std::string WhyInjectionSkipped(const codec::Json& pod, std::string_view root);
-
-// Returns why the cache volume cannot be added to a pod with this spec, naming the field and the
-// remedy; "" if it can.
-std::string MountConflict(const codec::Json& pod_spec, std::string_view root);
-
 }  // namespace cachewarm::render

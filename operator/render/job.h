@@ -49,13 +49,4 @@ std::string BuilderKeyLabelValue(std::string_view key);
 // a readiness gate whose condition is never set, so that the pod gets no traffic.
 codec::Json BuilderJob(const BuilderJobSpec& spec);
 
-// Returns why a second pod of this template could disturb the workload, naming the field and the
-// remedy; "" if it could not. The fields that forbid a second pod are hostNetwork, hostPort,
-// resourceClaims, volumeClaimTemplates and writable PersistentVolumeClaims.
-std::string CopyRefusal(const codec::Json& pod_template);
-
-// True if a builder Job with this template would mount a PersistentVolumeClaim that the workload's
-// pods also mount.
-bool SharesVolumeClaim(const codec::Json& pod_template);
-
 }  // namespace cachewarm::render

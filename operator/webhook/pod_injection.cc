@@ -8,6 +8,7 @@
 #include "lib/api/names.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "operator/plan/acceptance/injectable.h"
 #include "operator/render/fields.h"
 #include "operator/render/injection.h"
 
@@ -26,7 +27,7 @@ bool IsEligible(const Json& pod, std::string_view root) {
   const Json* spec = Find(pod, {"spec"});
   return labels != nullptr && labels->is_object() && spec != nullptr && spec->is_object() &&
          !labels->contains(std::string(api::kBuilderWarmupLabel)) &&
-         render::WhyInjectionSkipped(pod, root).empty();
+         plan::WhyNotInjectable(pod, root).empty();
 }
 
 bool ShouldInject(const api::CacheWarmup& warmup, const Json& pod, const api::Labels& labels) {

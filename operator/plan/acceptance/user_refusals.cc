@@ -6,9 +6,9 @@
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "lib/codec/json_value.h"
+#include "operator/plan/acceptance/injectable.h"
 #include "operator/plan/acceptance/refusals.h"
 #include "operator/render/fields.h"
-#include "operator/render/injection.h"
 
 namespace cachewarm::plan {
 
@@ -64,7 +64,7 @@ Refusal NoContainer(const AcceptanceContext& context) {
 Refusal Conflict(const AcceptanceContext& context) {
   const codec::Json* spec = render::Find(*context.pod_template.pod_template, {"spec"});
   std::string conflict =
-      spec == nullptr ? std::string() : render::MountConflict(*spec, context.in.settings.root);
+      spec == nullptr ? std::string() : MountConflict(*spec, context.in.settings.root);
   return conflict.empty() ? std::nullopt : Refuse(reason::kVolumeConflict, std::move(conflict));
 }
 

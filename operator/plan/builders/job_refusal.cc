@@ -11,9 +11,9 @@
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
 #include "operator/plan/builders/job_capacity.h"
+#include "operator/plan/builders/pod_copy.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/groups.h"
-#include "operator/render/job.h"
 
 namespace cachewarm::plan {
 
@@ -47,7 +47,7 @@ std::string TemplateRefusal(const Context& context) {
   if (!pod_template.ok()) {
     return "no builder Job is created: " + Message(pod_template.status());
   }
-  if (const std::string refusal = render::CopyRefusal(*pod_template); !refusal.empty()) {
+  if (const std::string refusal = CopyRefusal(*pod_template); !refusal.empty()) {
     return "no builder Job is created: " + refusal;
   }
   const api::Pod copy = AsPod(std::make_shared<const codec::Json>(*pod_template));
