@@ -7,6 +7,7 @@
 #include "lib/api/cache_warmup.h"
 #include "lib/api/node_cache.h"
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/error.h"
 #include "lib/kube/core/request.h"
@@ -83,7 +84,7 @@ absl::Status ForEachObject(kube::Client& client, const kube::Resource& resource,
         stop);
     CW_RETURN_IF_ERROR(Annotate(added, resource.plural));
     if (page.ok()) {
-      pages.OnPage(kube::TextAt(*page, {"metadata", "continue"}), "");
+      pages.OnPage(codec::TextAt(*page, {"metadata", "continue"}), "");
       continue;
     }
     const bool has_expired = absl::IsOutOfRange(page.status()) && ++expired < kWantedListTries;

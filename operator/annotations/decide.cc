@@ -7,6 +7,7 @@
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
 #include "lib/caches/cache_table.h"
+#include "lib/codec/json_path.h"
 #include "lib/kube/core/object.h"
 #include "operator/annotations/desired_warmup.h"
 
@@ -58,7 +59,7 @@ bool IsOrphan(const AnnotationRequest& request) {
 }
 
 std::string RemovalRequestedAt(const Json& present) {
-  return kube::TextAt(present, {"metadata", "annotations", api::kRemovalRequestedAtAnnotation});
+  return codec::TextAt(present, {"metadata", "annotations", api::kRemovalRequestedAtAnnotation});
 }
 
 Json MarkPatch(const Json& present, const Json& since) {
@@ -69,9 +70,9 @@ Json MarkPatch(const Json& present, const Json& since) {
 
 std::vector<Note> PresetProblems(const Json& spec) {
   std::vector<Note> problems;
-  const Json* entries = kube::At(spec, {"caches"});
+  const Json* entries = codec::At(spec, {"caches"});
   for (const Json& entry : entries == nullptr ? Json::array() : *entries) {
-    if (const absl::Status known = caches::CheckPresetName(kube::TextAt(entry, {"name"}));
+    if (const absl::Status known = caches::CheckPresetName(codec::TextAt(entry, {"name"}));
         !known.ok()) {
       problems.push_back({.is_warning = true,
                           .reason = reason::kInvalidAnnotation,
@@ -179,7 +180,7 @@ Decision Remove(const AnnotationRequest& request) {
   // A CacheWarmup without kRequestedSpecAnnotation was created by a user, so it is not deleted even
   // if the workload owns it.
   if (request.present == nullptr || !IsOwned(request) ||
-      kube::TextAt(*request.present, {"metadata", "annotations", api::kRequestedSpecAnnotation})
+      codec::TextAt(*request.present, {"metadata", "annotations", api::kRequestedSpecAnnotation})
           .empty()) {
     return {};
   }

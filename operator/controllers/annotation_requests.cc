@@ -4,6 +4,7 @@
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::controllers {
@@ -108,7 +109,7 @@ void AnnotationRequests::RecordEvents(const kube::Object& regarding,
                          .reason = std::string(note.reason),
                          .action = "Warm",
                          .note = note.text});
-    deps_.log.Info("event recorded for workload", {{"kind", kube::TextAt(*regarding, {"kind"})},
+    deps_.log.Info("event recorded for workload", {{"kind", codec::TextAt(*regarding, {"kind"})},
                                                    {"name", kube::NameOf(*regarding).ToString()},
                                                    {"reason", note.reason},
                                                    {"note", note.text}});

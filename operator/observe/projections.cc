@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lib/api/names.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
 
@@ -93,8 +94,8 @@ void KeepConflictingMounts(Json& container) {
     return;
   }
   std::erase_if(mounts->get_ref<Json::array_t&>(), [&](Json& mount) {
-    return kube::TextAt(mount, {"name"}) == api::kVolume ||
-           !(kube::TextAt(mount, {"mountPath"}) + "/").starts_with(mount_path);
+    return codec::TextAt(mount, {"name"}) == api::kVolume ||
+           !(codec::TextAt(mount, {"mountPath"}) + "/").starts_with(mount_path);
   });
   if (mounts->empty()) {
     container.erase(mounts);
@@ -112,14 +113,14 @@ void KeepContainer(Json& container) {
 void KeepOurVolume(Json& spec) {
   if (const auto volumes = spec.find("volumes"); volumes != spec.end() && volumes->is_array()) {
     std::erase_if(volumes->get_ref<Json::array_t&>(), [](const Json& volume) {
-      return kube::TextAt(volume, {"name"}) != api::kVolume;
+      return codec::TextAt(volume, {"name"}) != api::kVolume;
     });
   }
 }
 
 bool IsGated(const Json& pod) {
-  const Json* gates = kube::At(pod, {"spec", "schedulingGates"});
-  return gates != nullptr && gates->is_array() && !gates->empty();
+  const Json& gates = codec::ListAt(pod, {"spec", "schedulingGates"});
+  return !gates.empty();
 }
 
 // Called for pods without scheduling gates: their affinity can no longer change. Keeps only the
@@ -141,7 +142,7 @@ void KeepPodSpec(Json& spec, bool gated) {
   EachOf(spec, "initContainers", KeepContainer);
   Inside(spec, "securityContext", [](Json& context) { Keep(context, {"runAsUser"}); });
   KeepOurVolume(spec);
-  if (kube::TextAt(spec, {"restartPolicy"}) == "Always") {
+  if (codec::TextAt(spec, {"restartPolicy"}) == "Always") {
     spec.erase("restartPolicy");
   }
   if (!gated) {
@@ -163,7 +164,7 @@ void KeepNodeFacts(Json& facts) {
 }
 
 void KeepNodeCondition(Json& condition) {
-  if (kube::TextAt(condition, {"type"}) == "Ready") {
+  if (codec::TextAt(condition, {"type"}) == "Ready") {
     Keep(condition, {"type", "status", "lastTransitionTime"});
   } else {
     Keep(condition, {"type", "status"});
@@ -212,10 +213,10 @@ void ProjectWorkload(Json& workload) {
 void ProjectJob(Json& job) {
   Keep(job, {"apiVersion", "kind", "metadata", "spec", "status"});
   KeepMetadata(job, Annotations::kCachewarm);
-  const Json* labels = kube::At(job, {"metadata", "labels"});
+  const Json* labels = codec::At(job, {"metadata", "labels"});
   const bool is_builder = labels != nullptr && labels->is_object() &&
                           labels->contains(std::string(api::kBuilderWarmupLabel));
-  if (!is_builder && kube::At(job, {"status", "completionTime"}) != nullptr) {
+  if (!is_builder && codec::At(job, {"status", "completionTime"}) != nullptr) {
     Inside(job, "spec", [](Json& spec) { Keep(spec, {"selector", "template"}); });
   }
 }
@@ -246,7 +247,7 @@ void ProjectBudget(Json& budget) {
 }
 
 void ProjectService(Json& service) {
-  const Json* selector = kube::At(service, {"spec", "selector"});
+  const Json* selector = codec::At(service, {"spec", "selector"});
   const kube::ObjectName name = kube::NameOf(service);
   service = {{"metadata", {{"namespace", name.ns}, {"name", name.name}}},
              {"spec", {{"selector", selector != nullptr ? *selector : Json()}}}};

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "lib/api/names.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
 #include "operator/observe/failures.h"
@@ -105,18 +106,15 @@ plan::BuilderJob ReadJob(const Json& job) {
   plan::BuilderJob out{
       .name = kube::NameOf(job).name,
       .uid = kube::UidOf(job),
-      .key = kube::TextAt(job, {"metadata", "labels", api::kBuilderKeyLabel}),
+      .key = codec::TextAt(job, {"metadata", "labels", api::kBuilderKeyLabel}),
       .created =
-          ParseTime(kube::TextAt(job, {"metadata", "creationTimestamp"})).value_or(WallTime{}),
+          ParseTime(codec::TextAt(job, {"metadata", "creationTimestamp"})).value_or(WallTime{}),
       .deleting = kube::IsDeleting(job)};
-  const Json* conditions = kube::At(job, {"status", "conditions"});
-  if (conditions != nullptr && conditions->is_array()) {
-    for (const Json& condition : *conditions) {
-      if (kube::TextAt(condition, {"type"}) == "Failed" &&
-          kube::TextAt(condition, {"status"}) == "True") {
-        out.failed = true;
-        out.message = kube::TextAt(condition, {"message"});
-      }
+  for (const Json& condition : codec::ListAt(job, {"status", "conditions"})) {
+    if (codec::TextAt(condition, {"type"}) == "Failed" &&
+        codec::TextAt(condition, {"status"}) == "True") {
+      out.failed = true;
+      out.message = codec::TextAt(condition, {"message"});
     }
   }
   return out;

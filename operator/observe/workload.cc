@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "lib/api/names.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/owners.h"
 #include "operator/workloads/shape.h"
@@ -13,12 +14,6 @@ namespace cachewarm::observe {
 namespace {
 
 using codec::Json;
-
-int64_t NumberAt(const Json& object, std::initializer_list<std::string_view> path,
-                 int64_t fallback) {
-  const Json* value = kube::At(object, path);
-  return value != nullptr && value->is_number_integer() ? value->get<int64_t>() : fallback;
-}
 
 // Returns the object that has the pod template and selector of `object`: itself, or the Deployment
 // that a Rollout refers to. Null if that Deployment does not exist.
@@ -74,18 +69,19 @@ plan::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWa
 }
 
 bool LacksReplicas(const Json& object) {
-  if (kube::TextAt(object, {"kind"}) == "Job") {
-    return NumberAt(object, {"status", "active"}, 0) == 0 &&
-           NumberAt(object, {"spec", "parallelism"}, 1) > 0 &&
-           kube::At(object, {"status", "completionTime"}) == nullptr &&
-           NumberAt(object, {"status", "failed"}, 0) == 0;
+  if (codec::TextAt(object, {"kind"}) == "Job") {
+    return codec::IntegerAt(object, {"status", "active"}, 0) == 0 &&
+           codec::IntegerAt(object, {"spec", "parallelism"}, 1) > 0 &&
+           codec::At(object, {"status", "completionTime"}) == nullptr &&
+           codec::IntegerAt(object, {"status", "failed"}, 0) == 0;
   }
   // For kinds without status.replicas, missing pods cannot be detected.
-  if (kube::At(object, {"status", "replicas"}) == nullptr &&
-      kube::TextAt(object, {"apiVersion"}) != "apps/v1") {
+  if (codec::At(object, {"status", "replicas"}) == nullptr &&
+      codec::TextAt(object, {"apiVersion"}) != "apps/v1") {
     return false;
   }
-  return NumberAt(object, {"status", "replicas"}, 0) < NumberAt(object, {"spec", "replicas"}, 1);
+  return codec::IntegerAt(object, {"status", "replicas"}, 0) <
+         codec::IntegerAt(object, {"spec", "replicas"}, 1);
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "lib/api/names.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::render {
 
@@ -14,7 +14,7 @@ using codec::Json;
 namespace {
 
 std::optional<int64_t> RunAsUser(const Json& holder) {
-  const Json* user = Find(holder, {"securityContext", "runAsUser"});
+  const Json* user = codec::At(holder, {"securityContext", "runAsUser"});
   if (user == nullptr || !user->is_number_integer()) {
     return std::nullopt;
   }
@@ -24,7 +24,7 @@ std::optional<int64_t> RunAsUser(const Json& holder) {
 }  // namespace
 
 std::string RunAs(const Json& pod_spec, std::string_view container) {
-  const Json* found = Named(List(pod_spec, {"containers"}), container);
+  const Json* found = codec::Named(codec::ListAt(pod_spec, {"containers"}), container);
   if (found != nullptr) {
     if (const auto user = RunAsUser(*found)) {
       return api::RunAsName(user);
@@ -34,10 +34,10 @@ std::string RunAs(const Json& pod_spec, std::string_view container) {
 }
 
 void SetEnv(const std::vector<api::EnvVar>& variables, Json& container) {
-  Json& env = MakeList(container, "env");
+  Json& env = codec::MakeList(container, "env");
   for (const api::EnvVar& variable : variables) {
     const Json entry = {{"name", variable.name}, {"value", variable.value}};
-    if (Json* present = Named(env, variable.name)) {
+    if (Json* present = codec::Named(env, variable.name)) {
       *present = entry;
     } else {
       env.push_back(entry);
@@ -46,30 +46,30 @@ void SetEnv(const std::vector<api::EnvVar>& variables, Json& container) {
 }
 
 void AddMount(Json& pod_spec, const Mount& mount) {
-  Json* container = Named(MakeList(pod_spec, "containers"), mount.container);
+  Json* container = codec::Named(codec::MakeList(pod_spec, "containers"), mount.container);
   if (container == nullptr) {
     return;
   }
   const Json volume = {{"name", std::string(api::kVolume)},
                        {"hostPath", {{"path", mount.host_path}, {"type", "DirectoryOrCreate"}}}};
-  Json& volumes = MakeList(pod_spec, "volumes");
-  if (Json* present = Named(volumes, api::kVolume)) {
+  Json& volumes = codec::MakeList(pod_spec, "volumes");
+  if (Json* present = codec::Named(volumes, api::kVolume)) {
     *present = volume;
   } else {
     volumes.push_back(volume);
   }
-  Json& mounts = MakeList(*container, "volumeMounts");
+  Json& mounts = codec::MakeList(*container, "volumeMounts");
   // Compare mount paths, as the API server does when it merges mounts: a user may also mount the
   // volume at another path.
   if (std::none_of(mounts.begin(), mounts.end(), [](const Json& present) {
-        return Text(present, "mountPath") == api::kMountPath;
+        return codec::TextAt(present, {"mountPath"}) == api::kMountPath;
       })) {
     mounts.push_back(
         {{"name", std::string(api::kVolume)}, {"mountPath", std::string(api::kMountPath)}});
   }
-  Json& env = MakeList(*container, "env");
+  Json& env = codec::MakeList(*container, "env");
   for (const api::EnvVar& variable : mount.env) {
-    if (Named(env, variable.name) == nullptr) {
+    if (codec::Named(env, variable.name) == nullptr) {
       env.push_back({{"name", variable.name}, {"value", variable.value}});
     }
   }
@@ -78,8 +78,8 @@ void AddMount(Json& pod_spec, const Mount& mount) {
 void AddEvictionAnnotation(Json& metadata) {
   static constexpr std::string_view kSafeToEvict =
       "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
-  Json& annotations = MakeObject(metadata, "annotations");
-  const std::string present = Text(annotations, kSafeToEvict);
+  Json& annotations = codec::MakeObject(metadata, "annotations");
+  const std::string present = codec::TextAt(annotations, {kSafeToEvict});
   const std::string volume(api::kVolume);
   if (present.empty()) {
     annotations[std::string(kSafeToEvict)] = volume;

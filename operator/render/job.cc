@@ -8,10 +8,10 @@
 
 #include "lib/api/names.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/fingerprint/key.h"
 #include "operator/render/affinity.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::render {
 
@@ -67,14 +67,15 @@ std::string JobName(std::string_view warmup, const std::string& tail) {
 
 Json PodMetadata(const BuilderJobSpec& spec) {
   Json metadata = Json::object();
-  Json& labels = MakeObject(metadata, "labels");
-  for (const auto& [key, value] : codec::Texts(Find(spec.pod_template, {"metadata", "labels"}))) {
+  Json& labels = codec::MakeObject(metadata, "labels");
+  for (const auto& [key, value] :
+       codec::Texts(codec::At(spec.pod_template, {"metadata", "labels"}))) {
     if (!Selects(spec, key)) {
       labels[key] = value;
     }
   }
   labels.update(OwnLabels(spec));
-  const auto annotations = codec::Texts(Find(spec.pod_template, {"metadata", "annotations"}));
+  const auto annotations = codec::Texts(codec::At(spec.pod_template, {"metadata", "annotations"}));
   if (!annotations.empty()) {
     metadata["annotations"] = annotations;
   }
@@ -83,7 +84,7 @@ Json PodMetadata(const BuilderJobSpec& spec) {
 }
 
 Json PodSpec(const BuilderJobSpec& spec) {
-  const Json* given = Find(spec.pod_template, {"spec"});
+  const Json* given = codec::At(spec.pod_template, {"spec"});
   Json pod = given != nullptr && given->is_object() ? *given : Json::object();
   // Drop fields that would tie the copy to the node, host name, gates or priority of the original
   // pod.
@@ -92,18 +93,19 @@ Json PodSpec(const BuilderJobSpec& spec) {
     pod.erase(member);
   }
   pod["restartPolicy"] = "Never";
-  pod["terminationGracePeriodSeconds"] = std::min(
-      Integer(pod, "terminationGracePeriodSeconds", kDefaultGraceSeconds), kGraceSecondsMax);
+  pod["terminationGracePeriodSeconds"] =
+      std::min(codec::IntegerAt(pod, {"terminationGracePeriodSeconds"}, kDefaultGraceSeconds),
+               kGraceSecondsMax);
   if (!spec.priority_class.empty()) {
     pod["priorityClassName"] = spec.priority_class;
   }
-  MakeList(pod, "readinessGates")
+  codec::MakeList(pod, "readinessGates")
       .push_back({{"conditionType", std::string(api::kBuilderReadinessGate)}});
-  const Json* affinity = Find(pod, {"affinity"});
+  const Json* affinity = codec::At(pod, {"affinity"});
   pod["affinity"] = WithHostRules(affinity != nullptr ? *affinity : Json(),
                                   HostRules{.required = spec.hostnames});
   AddMount(pod, spec.mount);
-  if (Json* container = Named(MakeList(pod, "containers"), spec.mount.container)) {
+  if (Json* container = codec::Named(codec::MakeList(pod, "containers"), spec.mount.container)) {
     // Keeps the end of the log in the termination message, the only trace of a failed builder.
     // Nearly every template has "File", the API server's default; the message file still comes
     // first.

@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/render/fields.h"
 #include "operator/render/injection.h"
 
 namespace cachewarm::render {
@@ -14,7 +14,7 @@ using codec::Json;
 namespace {
 
 void SetResources(const api::ContainerResources& resources, Json& container) {
-  Json& present = MakeObject(container, "resources");
+  Json& present = codec::MakeObject(container, "resources");
   for (const auto& [name, list] :
        {std::pair{"requests", &resources.requests}, std::pair{"limits", &resources.limits}}) {
     present.erase(name);
@@ -26,8 +26,8 @@ void SetResources(const api::ContainerResources& resources, Json& container) {
 
 void SetResourcesOf(const api::ContainerResources& resources, Json& spec) {
   for (const char* list : {"containers", "initContainers"}) {
-    if (Named(List(spec, {list}), resources.container) != nullptr) {
-      SetResources(resources, *Named(spec[list], resources.container));
+    if (codec::Named(codec::ListAt(spec, {list}), resources.container) != nullptr) {
+      SetResources(resources, *codec::Named(spec[list], resources.container));
       return;
     }
   }
@@ -58,10 +58,10 @@ Json Encode(const api::Toleration& toleration) {
 
 void SetScheduling(const api::Overrides& overrides, Json& spec) {
   for (const api::Toleration& each : overrides.tolerations) {
-    MakeList(spec, "tolerations").push_back(Encode(each));
+    codec::MakeList(spec, "tolerations").push_back(Encode(each));
   }
   for (const auto& [label, value] : overrides.node_selector) {
-    MakeObject(spec, "nodeSelector")[label] = value;
+    codec::MakeObject(spec, "nodeSelector")[label] = value;
   }
 }
 
@@ -70,11 +70,11 @@ void SetScheduling(const api::Overrides& overrides, Json& spec) {
 Json ApplyOverrides(const Json& pod_template, const api::Overrides& overrides,
                     std::string_view container) {
   Json out = pod_template;
-  if (Named(List(out, {"spec", "containers"}), container) == nullptr) {
+  if (codec::Named(codec::ListAt(out, {"spec", "containers"}), container) == nullptr) {
     return out;
   }
   Json& spec = out["spec"];
-  SetCommand(overrides, *Named(spec["containers"], container));
+  SetCommand(overrides, *codec::Named(spec["containers"], container));
   SetScheduling(overrides, spec);
   for (const api::ContainerResources& each : overrides.resources) {
     SetResourcesOf(each, spec);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
 #include "operator/plan/scheduling/requests.h"
@@ -11,8 +12,8 @@
 namespace cachewarm::workloads {
 namespace {
 
+using codec::At;
 using codec::Json;
-using kube::At;
 
 // True if a container of `pod` requests an accelerator. `pod` is a PodSpec or another object with
 // containers and initContainers.
@@ -21,9 +22,8 @@ bool PodRequests(const Json* pod) {
     return false;
   }
   for (const std::string_view list : {"containers", "initContainers"}) {
-    const Json* containers = At(*pod, {list});
-    if (containers != nullptr && containers->is_array() &&
-        std::any_of(containers->begin(), containers->end(),
+    const Json& containers = codec::ListAt(*pod, {list});
+    if (std::any_of(containers.begin(), containers.end(),
                     [](const Json& each) { return plan::AcceleratorsOf(each) > 0; })) {
       return true;
     }
@@ -36,9 +36,8 @@ bool TemplateRequests(const Json* pod_template) {
 }
 
 bool AnyGroupRequests(const Json& workload) {
-  const Json* groups = At(workload, {"spec", "workerGroupSpecs"});
-  return groups != nullptr && groups->is_array() &&
-         std::any_of(groups->begin(), groups->end(),
+  const Json& groups = codec::ListAt(workload, {"spec", "workerGroupSpecs"});
+  return std::any_of(groups.begin(), groups.end(),
                      [](const Json& group) { return TemplateRequests(At(group, {"template"})); });
 }
 

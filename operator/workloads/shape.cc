@@ -6,6 +6,7 @@
 
 #include "lib/api/labels.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
 #include "operator/workloads/accelerators.h"
@@ -13,19 +14,13 @@
 namespace cachewarm::workloads {
 namespace {
 
+using codec::At;
 using codec::Json;
-using kube::At;
 using plan::WorkloadKind;
-using Path = std::initializer_list<std::string_view>;
-
-int64_t Count(const Json& object, Path path, int64_t fallback) {
-  const Json* value = At(object, path);
-  return value != nullptr && value->is_number_integer() ? value->get<int64_t>() : fallback;
-}
 
 Shape Plain(const Json& workload) {
   return {.selector = codec::Texts(At(workload, {"spec", "selector", "matchLabels"})),
-          .replicas = Count(workload, {"spec", "replicas"}, 1),
+          .replicas = codec::IntegerAt(workload, {"spec", "replicas"}, 1),
           .pod_template = At(workload, {"spec", "template"})};
 }
 
@@ -38,7 +33,7 @@ Shape OfStatefulSet(const Json& workload) {
 Shape OfJob(const Json& workload) {
   Shape shape = Plain(workload);
   shape.kind = WorkloadKind::kJob;
-  shape.replicas = Count(workload, {"spec", "parallelism"}, 1);
+  shape.replicas = codec::IntegerAt(workload, {"spec", "parallelism"}, 1);
   return shape;
 }
 
@@ -53,8 +48,8 @@ Shape OfCronJob(const Json& workload) {
 
 Shape OfRollout(const Json& workload) {
   Shape shape = Plain(workload);
-  if (kube::TextAt(workload, {"spec", "workloadRef", "kind"}) == "Deployment") {
-    shape.borrows_from = kube::TextAt(workload, {"spec", "workloadRef", "name"});
+  if (codec::TextAt(workload, {"spec", "workloadRef", "kind"}) == "Deployment") {
+    shape.borrows_from = codec::TextAt(workload, {"spec", "workloadRef", "name"});
   }
   return shape;
 }
@@ -62,7 +57,7 @@ Shape OfRollout(const Json& workload) {
 Shape OfLeaderWorkerSet(const Json& workload) {
   Shape shape{.kind = WorkloadKind::kGroup,
               .selector = {{"leaderworkerset.sigs.k8s.io/name", kube::NameOf(workload).name}},
-              .replicas = Count(workload, {"spec", "replicas"}, 1)};
+              .replicas = codec::IntegerAt(workload, {"spec", "replicas"}, 1)};
   shape.pod_template = At(workload, {"spec", "leaderWorkerTemplate", "workerTemplate"});
   if (shape.pod_template == nullptr) {
     shape.pod_template = At(workload, {"spec", "leaderWorkerTemplate", "leaderTemplate"});
@@ -72,8 +67,8 @@ Shape OfLeaderWorkerSet(const Json& workload) {
 
 Shape OfRayCluster(const Json& workload) {
   const std::string name = kube::NameOf(workload).name;
-  const Json* groups = At(workload, {"spec", "workerGroupSpecs"});
-  if (groups == nullptr || !groups->is_array() || groups->empty()) {
+  const Json& groups = codec::ListAt(workload, {"spec", "workerGroupSpecs"});
+  if (groups.empty()) {
     return {.kind = WorkloadKind::kGroup,
             .selector = {{"ray.io/cluster", name}, {"ray.io/node-type", "head"}},
             .pod_template = At(workload, {"spec", "headGroupSpec", "template"})};
@@ -82,8 +77,8 @@ Shape OfRayCluster(const Json& workload) {
               .selector = {{"ray.io/cluster", name}, {"ray.io/node-type", "worker"}},
               .replicas = 0};
   bool found = false;
-  for (const Json& group : *groups) {
-    shape.replicas += Count(group, {"replicas"}, 1);
+  for (const Json& group : groups) {
+    shape.replicas += codec::IntegerAt(group, {"replicas"}, 1);
     const Json* pod_template = At(group, {"template"});
     if (pod_template == nullptr || found) {
       continue;
@@ -130,7 +125,7 @@ bool Carries(const Json* pod_template, const api::Labels::Texts& labels) {
 }  // namespace
 
 Shape ShapeOf(const Json& workload) {
-  const std::string kind = kube::TextAt(workload, {"kind"});
+  const std::string kind = codec::TextAt(workload, {"kind"});
   for (const Row& row : kRows) {
     if (row.kind == kind) {
       return row.shape(workload);

@@ -6,16 +6,12 @@
 #include <algorithm>
 
 #include "lib/api/names.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::plan {
 
 using codec::Json;
-using render::Find;
-using render::List;
-using render::Named;
-using render::Text;
 
 namespace {
 
@@ -27,22 +23,23 @@ bool IsBelowMount(const std::string& path) {
 }  // namespace
 
 std::string WhyNotInjectable(const Json& pod, std::string_view root) {
-  const Json* os = Find(pod, {"spec", "os"});
-  if (os != nullptr && Text(*os, "name") != "linux") {
+  const Json* os = codec::At(pod, {"spec", "os"});
+  if (os != nullptr && codec::TextAt(*os, {"name"}) != "linux") {
     return "spec.os.name is not linux; only Linux pods can be injected";
   }
-  const Json& owners = List(pod, {"metadata", "ownerReferences"});
-  if (std::any_of(owners.begin(), owners.end(),
-                  [](const Json& owner) { return Text(owner, "kind") == "DaemonSet"; })) {
+  const Json& owners = codec::ListAt(pod, {"metadata", "ownerReferences"});
+  if (std::any_of(owners.begin(), owners.end(), [](const Json& owner) {
+        return codec::TextAt(owner, {"kind"}) == "DaemonSet";
+      })) {
     return "the pod belongs to a DaemonSet, whose pods are not injected";
   }
-  const Json* spec = Find(pod, {"spec"});
+  const Json* spec = codec::At(pod, {"spec"});
   return spec == nullptr ? std::string() : MountConflict(*spec, root);
 }
 
 std::string MountConflict(const Json& pod_spec, std::string_view root) {
-  if (const Json* volume = Named(List(pod_spec, {"volumes"}), api::kVolume)) {
-    const Json* path = Find(*volume, {"hostPath", "path"});
+  if (const Json* volume = codec::Named(codec::ListAt(pod_spec, {"volumes"}), api::kVolume)) {
+    const Json* path = codec::At(*volume, {"hostPath", "path"});
     const std::string text = path != nullptr && path->is_string() ? path->get<std::string>() : "";
     if (!text.starts_with(std::string(root) + "/")) {
       return fmt::format(
@@ -51,14 +48,15 @@ std::string MountConflict(const Json& pod_spec, std::string_view root) {
           api::kVolume);
     }
   }
-  for (const Json& container : List(pod_spec, {"containers"})) {
-    for (const Json& mount : List(container, {"volumeMounts"})) {
-      if (Text(mount, "name") != api::kVolume && IsBelowMount(Text(mount, "mountPath"))) {
+  for (const Json& container : codec::ListAt(pod_spec, {"containers"})) {
+    for (const Json& mount : codec::ListAt(container, {"volumeMounts"})) {
+      if (codec::TextAt(mount, {"name"}) != api::kVolume &&
+          IsBelowMount(codec::TextAt(mount, {"mountPath"}))) {
         return fmt::format(
             "container \"{}\" mounts volume \"{}\" at {}, but {} is the path of the cache volume; "
             "set another mountPath",
-            Text(container, "name"), Text(mount, "name"), Text(mount, "mountPath"),
-            api::kMountPath);
+            codec::TextAt(container, {"name"}), codec::TextAt(mount, {"name"}),
+            codec::TextAt(mount, {"mountPath"}), api::kMountPath);
       }
     }
   }

@@ -6,12 +6,12 @@
 #include <algorithm>
 
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
 #include "operator/plan/builders/override_rights.h"
 #include "operator/plan/builders/pod_copy.h"
 #include "operator/plan/scheduling/requests.h"
-#include "operator/render/fields.h"
 #include "operator/render/overrides.h"
 
 namespace cachewarm::plan {
@@ -137,7 +137,7 @@ absl::StatusOr<codec::Json> TemplateOfJob(const Context& context) {
 
 PodShape ShapeOfJob(const Context& context) {
   const auto pod_template = TemplateOfJob(context);
-  const codec::Json* spec = pod_template.ok() ? render::Find(*pod_template, {"spec"}) : nullptr;
+  const codec::Json* spec = pod_template.ok() ? codec::At(*pod_template, {"spec"}) : nullptr;
   return spec == nullptr ? context.pod_template.shape : ShapeOf(*spec);
 }
 

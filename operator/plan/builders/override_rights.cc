@@ -7,8 +7,8 @@
 
 #include "lib/api/kubernetes.h"
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::plan {
 
@@ -53,7 +53,7 @@ absl::Status CheckResources(const api::ContainerResources& resources, std::strin
   }
   for (const char* list : {"containers", "initContainers"}) {
     const Json* container =
-        render::Named(render::List(pod_template, {"spec", list}), resources.container);
+        codec::Named(codec::ListAt(pod_template, {"spec", list}), resources.container);
     if (container != nullptr) {
       return CheckDevices(resources, *container);
     }
@@ -68,7 +68,7 @@ absl::Status CheckResources(const api::ContainerResources& resources, std::strin
 
 absl::Status CheckOverrides(const Json& pod_template, const api::Overrides& overrides,
                             std::string_view container) {
-  if (render::Named(render::List(pod_template, {"spec", "containers"}), container) == nullptr) {
+  if (codec::Named(codec::ListAt(pod_template, {"spec", "containers"}), container) == nullptr) {
     return RefuseOverrides(
         "",
         fmt::format("the pod template has no container \"{}\"; correct spec.container", container));

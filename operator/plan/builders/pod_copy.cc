@@ -7,18 +7,12 @@
 #include <vector>
 
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::plan {
 
 using codec::Json;
-using render::Find;
-using render::Flag;
-using render::Integer;
-using render::List;
-using render::Named;
-using render::Text;
 
 namespace {
 
@@ -27,7 +21,7 @@ namespace {
 std::vector<const Json*> ContainersOf(const Json& spec) {
   std::vector<const Json*> out;
   for (const char* list : {"containers", "initContainers"}) {
-    for (const Json& container : List(spec, {list})) {
+    for (const Json& container : codec::ListAt(spec, {list})) {
       out.push_back(&container);
     }
   }
@@ -35,17 +29,17 @@ std::vector<const Json*> ContainersOf(const Json& spec) {
 }
 
 std::string PortRefusal(const Json& spec) {
-  if (Flag(spec, "hostNetwork")) {
+  if (codec::FlagAt(spec, {"hostNetwork"})) {
     return "spec.hostNetwork is set, so a copy of the pod would use the same host ports; set "
            "compile.builder to FirstPod";
   }
   for (const Json* container : ContainersOf(spec)) {
-    for (const Json& port : List(*container, {"ports"})) {
-      if (Integer(port, "hostPort", 0) != 0) {
+    for (const Json& port : codec::ListAt(*container, {"ports"})) {
+      if (codec::IntegerAt(port, {"hostPort"}, 0) != 0) {
         return fmt::format(
             "container \"{}\" has hostPort {}, which a copy of the pod would use too; set "
             "compile.builder to FirstPod",
-            Text(*container, "name"), Integer(port, "hostPort", 0));
+            codec::TextAt(*container, {"name"}), codec::IntegerAt(port, {"hostPort"}, 0));
       }
     }
   }
@@ -53,31 +47,32 @@ std::string PortRefusal(const Json& spec) {
 }
 
 std::string DeviceRefusal(const Json& spec) {
-  return List(spec, {"resourceClaims"}).empty() ? ""
-                                                : "spec.resourceClaims is set, and a copy of the "
-                                                  "pod might find none of the claimed devices "
-                                                  "free; set compile.builder to FirstPod";
+  return codec::ListAt(spec, {"resourceClaims"}).empty()
+             ? ""
+             : "spec.resourceClaims is set, and a copy of the "
+               "pod might find none of the claimed devices "
+               "free; set compile.builder to FirstPod";
 }
 
 std::string VolumeRefusal(const Json& spec) {
-  const Json& volumes = List(spec, {"volumes"});
+  const Json& volumes = codec::ListAt(spec, {"volumes"});
   for (const Json* container : ContainersOf(spec)) {
-    for (const Json& mount : List(*container, {"volumeMounts"})) {
-      if (Named(volumes, Text(mount, "name")) == nullptr) {
+    for (const Json& mount : codec::ListAt(*container, {"volumeMounts"})) {
+      if (codec::Named(volumes, codec::TextAt(mount, {"name"})) == nullptr) {
         return fmt::format(
             "container \"{}\" mounts \"{}\" of volumeClaimTemplates, which the pod of a Job does "
             "not have; set compile.builder to FirstPod",
-            Text(*container, "name"), Text(mount, "name"));
+            codec::TextAt(*container, {"name"}), codec::TextAt(mount, {"name"}));
       }
     }
   }
   for (const Json& volume : volumes) {
-    const Json* claim = Find(volume, {"persistentVolumeClaim"});
-    if (claim != nullptr && !Flag(*claim, "readOnly")) {
+    const Json* claim = codec::At(volume, {"persistentVolumeClaim"});
+    if (claim != nullptr && !codec::FlagAt(*claim, {"readOnly"})) {
       return fmt::format(
           "volume \"{}\" is a PersistentVolumeClaim that a copy of the pod could write to; set "
           "readOnly of the volume to true, or set compile.builder to FirstPod",
-          Text(volume, "name"));
+          codec::TextAt(volume, {"name"}));
     }
   }
   return "";
@@ -86,7 +81,7 @@ std::string VolumeRefusal(const Json& spec) {
 }  // namespace
 
 std::string CopyRefusal(const Json& pod_template) {
-  const Json* spec = Find(pod_template, {"spec"});
+  const Json* spec = codec::At(pod_template, {"spec"});
   if (spec == nullptr) {
     return "the pod template has no spec; add one";
   }
@@ -99,9 +94,9 @@ std::string CopyRefusal(const Json& pod_template) {
 }
 
 bool SharesVolumeClaim(const Json& pod_template) {
-  const Json& volumes = List(pod_template, {"spec", "volumes"});
+  const Json& volumes = codec::ListAt(pod_template, {"spec", "volumes"});
   return std::any_of(volumes.begin(), volumes.end(), [](const Json& volume) {
-    return Find(volume, {"persistentVolumeClaim"}) != nullptr;
+    return codec::At(volume, {"persistentVolumeClaim"}) != nullptr;
   });
 }
 

@@ -9,8 +9,8 @@
 #include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::plan {
 
@@ -69,8 +69,8 @@ bool SpeaksOfAGang(const api::Labels& texts) {
 
 api::Pod AsPod(std::shared_ptr<const codec::Json> pod_template) {
   api::Pod pod;
-  pod.meta.labels = codec::Texts(render::Find(*pod_template, {"metadata", "labels"}));
-  pod.meta.annotations = codec::Texts(render::Find(*pod_template, {"metadata", "annotations"}));
+  pod.meta.labels = codec::Texts(codec::At(*pod_template, {"metadata", "labels"}));
+  pod.meta.annotations = codec::Texts(codec::At(*pod_template, {"metadata", "annotations"}));
   pod.object = std::move(pod_template);
   return pod;
 }
@@ -92,8 +92,8 @@ bool IsOfUnknownGang(const api::Pod& pod) {
     return false;
   }
   const bool by_spec =
-      pod.object != nullptr && (render::Find(*pod.object, {"spec", "schedulingGroup"}) != nullptr ||
-                                render::Find(*pod.object, {"spec", "workloadRef"}) != nullptr);
+      pod.object != nullptr && (codec::At(*pod.object, {"spec", "schedulingGroup"}) != nullptr ||
+                                codec::At(*pod.object, {"spec", "workloadRef"}) != nullptr);
   return by_spec || SpeaksOfAGang(pod.meta.labels) || SpeaksOfAGang(pod.meta.annotations);
 }
 

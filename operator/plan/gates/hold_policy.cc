@@ -5,10 +5,10 @@
 
 #include "lib/api/reasons.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/groups.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::plan {
 
@@ -19,7 +19,7 @@ namespace {
 bool HasGatedTemplate(const RolloutConstraints& /*constraints*/, const TemplateView& view) {
   return view.pod_template != nullptr &&
          (IsOfKueue(AsPod(view.pod_template)) ||
-          !render::List(*view.pod_template, {"spec", "schedulingGates"}).empty());
+          !codec::ListAt(*view.pod_template, {"spec", "schedulingGates"}).empty());
 }
 
 bool HasGangTemplate(const RolloutConstraints& /*constraints*/, const TemplateView& view) {

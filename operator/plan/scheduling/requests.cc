@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "lib/api/kubernetes.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "operator/plan/scheduling/pod_shape.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::plan {
 
@@ -32,7 +32,7 @@ int AcceleratorsOf(const Json& container) {
     }
   }
   if (sum == 0) {
-    sum = static_cast<int64_t>(render::List(container, {"resources", "claims"}).size());
+    sum = static_cast<int64_t>(codec::ListAt(container, {"resources", "claims"}).size());
   }
   return static_cast<int>(std::min<int64_t>(sum, kAcceleratorsMax));
 }

@@ -6,6 +6,7 @@
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
+#include "lib/codec/json_path.h"
 #include "lib/kube/core/object.h"
 #include "operator/annotations/desired_warmup.h"
 #include "operator/annotations/warmup_name.h"
@@ -71,7 +72,7 @@ class AnnotationDecisionTest : public testing::Test {
   void Pass(Duration time) { request_.now += time; }
 
   std::string Since() const {
-    return kube::TextAt(present_, {"metadata", "annotations", api::kRemovalRequestedAtAnnotation});
+    return codec::TextAt(present_, {"metadata", "annotations", api::kRemovalRequestedAtAnnotation});
   }
 
   AnnotationRequest request_;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/codec/json_path.h"
 #include "operator/apply/executor.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/hanging_client.h"
@@ -44,7 +45,7 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
 
   bool IsHeld(const std::string& name) {
     const kube::Object pod = server.Find(kube::kPods, {"default", name});
-    const codec::Json* gates = kube::At(*pod, {"spec", "schedulingGates"});
+    const codec::Json* gates = codec::At(*pod, {"spec", "schedulingGates"});
     return gates != nullptr && !gates->empty();
   }
 

@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "lib/codec/json_path.h"
 #include "tests/unit/operator/apply/executor_fixture.h"
 
 namespace cachewarm::apply {
@@ -109,7 +110,7 @@ class RejectedAffinity : public ExecutorTest, public testing::WithParamInterface
  protected:
   RejectedAffinity() {
     server.OnWrite([](const kube::Request&, codec::Json& object) {
-      return kube::At(object, {"spec", "affinity"}) == nullptr
+      return codec::At(object, {"spec", "affinity"}) == nullptr
                  ? absl::OkStatus()
                  : absl::Status(GetParam(), "affinity is immutable");
     });

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lib/codec/json_path.h"
 #include "lib/fingerprint/key.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
@@ -54,10 +55,10 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
 
   std::string ReadyReason() {
     const codec::Json warmup = Warmup();
-    const codec::Json* conditions = kube::At(warmup, {"status", "conditions"});
+    const codec::Json* conditions = codec::At(warmup, {"status", "conditions"});
     for (size_t i = 0; conditions != nullptr && i < conditions->size(); ++i) {
-      if (kube::TextAt((*conditions)[i], {"type"}) == "Ready") {
-        return kube::TextAt((*conditions)[i], {"reason"});
+      if (codec::TextAt((*conditions)[i], {"type"}) == "Ready") {
+        return codec::TextAt((*conditions)[i], {"reason"});
       }
     }
     return "";
@@ -219,7 +220,7 @@ TEST_F(WarmupsTest, DeletedWarmupLeavesNothing) {
   ASSERT_TRUE(Reconcile().ok());
   EXPECT_FALSE(SpecOf("n1").contains("warmups") && !SpecOf("n1")["warmups"].empty());
   const kube::Object pod = server.Find(kube::kPods, {"default", "held"});
-  const codec::Json* gates = kube::At(*pod, {"spec", "schedulingGates"});
+  const codec::Json* gates = codec::At(*pod, {"spec", "schedulingGates"});
   EXPECT_TRUE(gates == nullptr || gates->empty());
 }
 

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/codec/yaml.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::render {
 namespace {
@@ -51,7 +51,7 @@ Json Applied(const api::Overrides& overrides) {
 }
 
 Json ContainerOf(const Json& pod_template, const char* list, const char* name) {
-  const Json* found = Named(List(pod_template, {"spec", list}), name);
+  const Json* found = codec::Named(codec::ListAt(pod_template, {"spec", list}), name);
   return found == nullptr ? Json() : *found;
 }
 

@@ -4,11 +4,11 @@
 #include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
 #include "operator/render/applied.h"
 #include "operator/render/dry_run_pod.h"
-#include "operator/render/fields.h"
 #include "operator/render/injection.h"
 #include "operator/render/job.h"
 #include "operator/render/overrides.h"
@@ -217,7 +217,7 @@ TEST(Job, NameIsDnsLabelOfAtMost63Bytes) {
 TEST(Job, ProofSetsStrictVariablesAlsoOverThoseOfTheTemplate) {
   const api::CacheWarmup warmup = Warmup();
   Json pod_template = Template();
-  Json& server = *Named(pod_template["spec"]["containers"], "server");
+  Json& server = *codec::Named(pod_template["spec"]["containers"], "server");
   server["env"] =
       Parse(R"([{"name":"STRICT","valueFrom":{"fieldRef":{"fieldPath":"spec.nodeName"}}},
                             {"name":"MODEL","value":"llama"}])");
@@ -229,8 +229,8 @@ TEST(Job, ProofSetsStrictVariablesAlsoOverThoseOfTheTemplate) {
                       .hostnames = {"n1"}};
   const auto env_of = [](const Json& job) {
     std::map<std::string, Json> out;
-    const Json& containers = List(job, {"spec", "template", "spec", "containers"});
-    for (const Json& variable : (*Named(containers, "server"))["env"]) {
+    const Json& containers = codec::ListAt(job, {"spec", "template", "spec", "containers"});
+    for (const Json& variable : (*codec::Named(containers, "server"))["env"]) {
       EXPECT_TRUE(out.emplace(variable["name"], variable).second) << variable;
     }
     return out;
@@ -259,11 +259,13 @@ TEST(Job, TerminationMessageFallsBackToLogs) {
                             .mount = MountOf()};
   const auto policy = [&] {
     const Json job = BuilderJob(spec);
-    return Text(*Named(List(job, {"spec", "template", "spec", "containers"}), "server"),
-                "terminationMessagePolicy");
+    return codec::TextAt(
+        *codec::Named(codec::ListAt(job, {"spec", "template", "spec", "containers"}), "server"),
+        {"terminationMessagePolicy"});
   };
   EXPECT_EQ(policy(), "FallbackToLogsOnError");
-  Named(pod_template["spec"]["containers"], "server")->emplace("terminationMessagePolicy", "File");
+  codec::Named(pod_template["spec"]["containers"], "server")
+      ->emplace("terminationMessagePolicy", "File");
   EXPECT_EQ(policy(), "FallbackToLogsOnError")
       << "the API server writes its default into templates";
 }
