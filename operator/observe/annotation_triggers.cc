@@ -83,7 +83,7 @@ void AnnotationTriggers::OnWarmup(const kube::Change& change) {
 }
 
 void AnnotationTriggers::AddAll(const std::string& ns, Duration delay) {
-  for (const api::WorkloadKind& each : api::kWorkloadKinds) {
+  for (const api::SupportedKind& each : api::kWorkloadKinds) {
     const kube::Store* store = cluster_.WorkloadStore(each.kind);
     if (store == nullptr) {
       continue;

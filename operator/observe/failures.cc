@@ -43,8 +43,8 @@ bool MentionsCachewarm(const std::string& message, std::string_view root) {
   });
 }
 
-plan::CreateFailure FromCondition(const Json& workload, std::string_view root) {
-  plan::CreateFailure failure;
+model::CreateFailure FromCondition(const Json& workload, std::string_view root) {
+  model::CreateFailure failure;
   const bool own_host_path = TemplateHasHostPath(workload);
   for (const Json& condition : codec::ListAt(workload, {"status", "conditions"})) {
     const std::string message = codec::TextAt(condition, {"message"});
@@ -76,7 +76,7 @@ WallTime LastSeen(const Json& event) {
 // are a Job of the warmup's CronJob, a StatefulSet of its LeaderWorkerSet, and the Deployment of a
 // KServe service.
 std::vector<kube::Object> FindOwnersByTemplate(const ClusterCache& cluster,
-                                               const plan::Snapshot& snapshot) {
+                                               const model::Snapshot& snapshot) {
   const std::map<std::string, std::string>& labels = snapshot.workload.selector;
   return labels.empty() ? std::vector<kube::Object>()
                         : FindOwners(cluster, snapshot.warmup.ns, labels);
@@ -84,7 +84,7 @@ std::vector<kube::Object> FindOwnersByTemplate(const ClusterCache& cluster,
 
 // Returns the owners whose events are read: the workload itself, the owners of its pods, and
 // `by_template`.
-std::set<Owner> FindPodOwners(const plan::Snapshot& snapshot,
+std::set<Owner> FindPodOwners(const model::Snapshot& snapshot,
                               const std::vector<kube::Object>& by_template) {
   std::set<Owner> out;
   if (const auto& ref = snapshot.warmup.spec.workload_ref) {
@@ -114,7 +114,7 @@ std::vector<kube::Object> FindCachewarmEvents(const ClusterCache& cluster, const
   return out;
 }
 
-void KeepNewer(plan::CreateFailure other, plan::CreateFailure& failure) {
+void KeepNewer(model::CreateFailure other, model::CreateFailure& failure) {
   if (other.time > failure.time) {
     failure = std::move(other);
   }
@@ -124,28 +124,29 @@ void KeepNewer(plan::CreateFailure other, plan::CreateFailure& failure) {
 // if its cause is removed, so an event from before an allowed dry run is outdated. The limit does
 // not apply to the condition ReplicaFailure, because the condition keeps the time of the first
 // rejection.
-WallTime IgnoreEventsBefore(const plan::Snapshot& snapshot) {
+WallTime IgnoreEventsBefore(const model::Snapshot& snapshot) {
   const api::Condition* ready = api::FindCondition(snapshot.warmup.status.conditions, "Ready");
   if (ready == nullptr) {
     return WallTime{};
   }
   const bool refused = ready->status == "False" && ready->reason == api::reason::kInjectionRejected;
-  const bool allowed = snapshot.dry_run.injected == plan::DryRunResult::kAllowed;
+  const bool allowed = snapshot.dry_run.injected == model::DryRunResult::kAllowed;
   return refused && allowed ? std::max(ready->last_transition_time, snapshot.dry_run.time)
                             : ready->last_transition_time;
 }
 
 }  // namespace
 
-plan::CreateFailure FindCreateFailure(const ClusterCache& cluster, const plan::Snapshot& snapshot) {
+model::CreateFailure FindCreateFailure(const ClusterCache& cluster,
+                                       const model::Snapshot& snapshot) {
   const std::string& root = snapshot.settings.root;
   const api::CacheWarmup& warmup = snapshot.warmup;
-  plan::CreateFailure failure;
+  model::CreateFailure failure;
   if (const kube::Object workload = FindReferenced(cluster, warmup); workload != nullptr) {
     failure = FromCondition(*workload, root);
   }
   const std::vector<kube::Object> events = FindCachewarmEvents(cluster, warmup.ns, root);
-  const bool by_selector = snapshot.workload.kind == plan::WorkloadKind::kSelector;
+  const bool by_selector = snapshot.workload.kind == model::WorkloadKind::kSelector;
   if (events.empty() && !by_selector) {
     return failure;
   }

@@ -58,7 +58,7 @@ bool IsRefusedByQuota(const Json& object) {
 }
 
 // maxSurge and maxUnavailable default to 25 % (apps/v1; Argo Rollouts' CanaryStrategy).
-void ReadRolling(const Json& object, const Rolling& rolling, plan::RolloutConstraints& out) {
+void ReadRolling(const Json& object, const Rolling& rolling, model::RolloutConstraints& out) {
   const int64_t replicas = CountAt(object, {"spec", "replicas"}, 1);
   // A positive percentage rounds up to at least one pod: only an explicit 0 or 0% means no surge.
   out.no_surge = ScaledValue(rolling.surge, 100, true, 1) == 0;
@@ -74,7 +74,7 @@ void ReadRolling(const Json& object, const Rolling& rolling, plan::RolloutConstr
   out.quota_exceeded = IsRefusedByQuota(object);
 }
 
-void ReadDeployment(const Json& object, plan::RolloutConstraints& out) {
+void ReadDeployment(const Json& object, model::RolloutConstraints& out) {
   ReadRolling(
       object,
       {.surge = codec::At(object, {"spec", "strategy", "rollingUpdate", "maxSurge"}),
@@ -89,7 +89,7 @@ void ReadDeployment(const Json& object, plan::RolloutConstraints& out) {
 
 // The strategy blueGreen creates a complete second set of pods before it removes the first. So its
 // surge is 100 %, and no pod of the first set may be missing.
-void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
+void ReadRollout(const Json& object, model::RolloutConstraints& out) {
   const Json none = 0;
   const Json all = "100%";
   const bool whole = codec::At(object, {"spec", "strategy", "blueGreen"}) != nullptr;
@@ -102,7 +102,7 @@ void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
 // replacement, which must then not be held. The plan ignores this requirement until all replicas
 // have been available (operator/plan/gates/hold_policy.cc). Therefore, with podManagementPolicy
 // Parallel, pods may still be held at a first start and at a scale-up.
-void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
+void ReadStatefulSet(const Json& object, model::RolloutConstraints& out) {
   out.in_order = codec::TextAt(object, {"spec", "podManagementPolicy"}) != "Parallel";
   out.available = CountAt(object, {"status", "availableReplicas"}, 0);
   out.required = CountAt(object, {"spec", "replicas"}, 1);
@@ -113,7 +113,7 @@ void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
 // creates the replacement, so all groups are required, as in ReadStatefulSet(). Does not set
 // `no_surge`, which would forbid holding pods also at a first start and a scale-up, when no group
 // is deleted.
-void ReadLeaderWorkerSet(const Json& object, plan::RolloutConstraints& out) {
+void ReadLeaderWorkerSet(const Json& object, model::RolloutConstraints& out) {
   const auto rolling = [&](std::string_view field) {
     return codec::At(object, {"spec", "rolloutStrategy", "rollingUpdateConfiguration", field});
   };
@@ -151,7 +151,7 @@ bool Meets(const Json& requirement, const Labels& labels) {
 
 // Constraints of one workload, or the sum of several.
 struct OwnerConstraints {
-  plan::RolloutConstraints constraints;
+  model::RolloutConstraints constraints;
   bool counts = false;  // true if constraints.available and constraints.required are known
   // Number of pods that must be available but are not, summed over the workloads. Surplus pods of
   // one workload do not offset missing pods of another.
@@ -161,7 +161,7 @@ struct OwnerConstraints {
 OwnerConstraints ReadWorkload(const Json& object) {
   const std::string kind = codec::TextAt(object, {"kind"});
   OwnerConstraints total{.counts = true};
-  plan::RolloutConstraints& out = total.constraints;
+  model::RolloutConstraints& out = total.constraints;
   out.job_deadline = HasDeadline(object);
   out.queued = codec::At(object, {"metadata", "labels", kKueueQueueLabel}) != nullptr;
   if (kind == "Deployment") {
@@ -188,8 +188,8 @@ Duration Shorter(Duration a, Duration b) {
 }
 
 void Add(const OwnerConstraints& owner, OwnerConstraints& all) {
-  const plan::RolloutConstraints& one = owner.constraints;
-  plan::RolloutConstraints& sum = all.constraints;
+  const model::RolloutConstraints& one = owner.constraints;
+  model::RolloutConstraints& sum = all.constraints;
   sum.recreate = sum.recreate || one.recreate;
   sum.no_surge = sum.no_surge || one.no_surge;
   sum.in_order = sum.in_order || one.in_order;
@@ -207,7 +207,7 @@ void Add(const OwnerConstraints& owner, OwnerConstraints& all) {
 // Adds the constraints of a PodDisruptionBudget. If the number of available pods of the workload is
 // known (`counts`), requires at least that number plus the healthy pods that the budget lacks.
 // Otherwise, of all budgets that were added, uses the numbers of the one that lacks most pods.
-void ReadBudget(const Json& budget, bool counts, plan::RolloutConstraints& out) {
+void ReadBudget(const Json& budget, bool counts, model::RolloutConstraints& out) {
   const int64_t desired = CountAt(budget, {"status", "desiredHealthy"}, 0);
   const int64_t healthy = CountAt(budget, {"status", "currentHealthy"}, 0);
   if (counts) {
@@ -218,9 +218,9 @@ void ReadBudget(const Json& budget, bool counts, plan::RolloutConstraints& out) 
   }
 }
 
-plan::RolloutConstraints ReadBudgets(const ClusterCache& cluster, const api::CacheWarmup& warmup,
-                                     const Labels& labels, const OwnerConstraints& total) {
-  plan::RolloutConstraints out = total.constraints;
+model::RolloutConstraints ReadBudgets(const ClusterCache& cluster, const api::CacheWarmup& warmup,
+                                      const Labels& labels, const OwnerConstraints& total) {
+  model::RolloutConstraints out = total.constraints;
   for (const kube::CachedObjectPtr& cached :
        cluster.disruption_budgets.store().ListNamespace(warmup.ns)) {
     const kube::Object budget = cached->Unpack();
@@ -235,12 +235,12 @@ plan::RolloutConstraints ReadBudgets(const ClusterCache& cluster, const api::Cac
   return out;
 }
 
-bool IsKnownByLabels(const plan::Workload& workload) {
-  return !workload.selector.empty() && (workload.kind == plan::WorkloadKind::kSelector ||
-                                        workload.kind == plan::WorkloadKind::kTemplate);
+bool IsKnownByLabels(const model::Workload& workload) {
+  return !workload.selector.empty() && (workload.kind == model::WorkloadKind::kSelector ||
+                                        workload.kind == model::WorkloadKind::kTemplate);
 }
 
-Labels LabelsOf(const plan::Workload& workload) {
+Labels LabelsOf(const model::Workload& workload) {
   return workload.pod_template == nullptr
              ? workload.selector
              : codec::Texts(codec::At(*workload.pod_template, {"metadata", "labels"}));
@@ -280,8 +280,8 @@ bool SelectsLabels(const Json& selector, const Labels& labels) {
                      [&](const Json& term) { return Meets(term, labels); });
 }
 
-plan::RolloutConstraints ReadRolloutConstraints(const ClusterCache& cluster,
-                                                const api::CacheWarmup& warmup) {
+model::RolloutConstraints ReadRolloutConstraints(const ClusterCache& cluster,
+                                                 const api::CacheWarmup& warmup) {
   OwnerConstraints total;
   if (warmup.spec.workload_ref.has_value()) {
     const kube::Object object = FindReferenced(cluster, warmup);
@@ -290,7 +290,7 @@ plan::RolloutConstraints ReadRolloutConstraints(const ClusterCache& cluster,
     }
     total = ReadWorkload(*object);
   }
-  const plan::Workload workload = ResolveWorkload(cluster, warmup);
+  const model::Workload workload = ResolveWorkload(cluster, warmup);
   if (IsKnownByLabels(workload)) {
     for (const kube::Object& owner : FindOwners(cluster, warmup.ns, workload.selector)) {
       Add(ReadWorkload(*owner), total);

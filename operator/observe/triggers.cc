@@ -10,8 +10,8 @@
 #include "lib/api/names.h"
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/observe/snapshot.h"
-#include "operator/plan/gates/groups.h"
+#include "operator/model/pod_groups.h"
+#include "operator/observe/observe_warmup.h"
 #include "operator/workloads/shape.h"
 
 namespace cachewarm::observe {
@@ -289,7 +289,7 @@ void Triggers::OnBudget(const kube::Change& change) {
 }
 
 void Triggers::AddRestOfGroup(const kube::Change& change) {
-  if (change.after == nullptr || plan::GroupOf(plan::AsPod(change.after)).empty()) {
+  if (change.after == nullptr || model::GroupOf(model::AsPod(change.after)).empty()) {
     return;
   }
   const std::string ns = kube::NameOf(*change.after).ns;

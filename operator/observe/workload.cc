@@ -18,7 +18,7 @@ using codec::Json;
 // Returns the object that has the pod template and selector of `object`: itself, or the Deployment
 // that a Rollout refers to. Null if that Deployment does not exist.
 kube::Object TemplateOwner(const ClusterCache& cluster, const kube::Object& object,
-                           const workloads::Shape& shape) {
+                           const workloads::WorkloadShape& shape) {
   return shape.borrows_from.empty()
              ? object
              : cluster.deployments.store().Get(
@@ -32,9 +32,9 @@ std::string LacksLabels(const api::WorkloadRef& ref) {
       ref.kind, ref.name);
 }
 
-plan::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
+model::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
   const api::WorkloadRef& ref = *warmup.spec.workload_ref;
-  plan::Workload workload{.name = ref.name};
+  model::Workload workload{.name = ref.name};
   const kube::Object object = FindReferenced(cluster, warmup);
   if (object == nullptr || kube::IsDeleting(*object)) {
     workload.problem =
@@ -42,7 +42,7 @@ plan::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWa
                     ref.kind, ref.name, warmup.ns);
     return workload;
   }
-  const workloads::Shape own = workloads::ShapeOf(*object);
+  const workloads::WorkloadShape own = workloads::ShapeOf(*object);
   const kube::Object owner = TemplateOwner(cluster, object, own);
   if (owner == nullptr) {
     workload.problem = fmt::format(
@@ -51,12 +51,12 @@ plan::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWa
         ref.kind, ref.name, own.borrows_from);
     return workload;
   }
-  const workloads::Shape shape = owner == object ? own : workloads::ShapeOf(*owner);
+  const workloads::WorkloadShape shape = owner == object ? own : workloads::ShapeOf(*owner);
   workload.kind = own.kind;
   workload.replicas = own.replicas;
   workload.uid = kube::UidOf(*object);
   workload.selector = own.selector.empty() ? shape.selector : own.selector;
-  if (own.kind == plan::WorkloadKind::kCronJob && workload.selector.empty()) {
+  if (own.kind == model::WorkloadKind::kCronJob && workload.selector.empty()) {
     workload.problem = LacksLabels(ref);
     return workload;
   }
@@ -95,18 +95,18 @@ kube::Object FindReferenced(const ClusterCache& cluster, const api::CacheWarmup&
                           : store->Get({.ns = warmup.ns, .name = warmup.spec.workload_ref->name});
 }
 
-plan::Workload ResolveWorkload(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
+model::Workload ResolveWorkload(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
   if (warmup.spec.workload_ref.has_value()) {
     return ResolveReferenced(cluster, warmup);
   }
-  plan::Workload workload{.found = true, .selector = warmup.spec.selector};
+  model::Workload workload{.found = true, .selector = warmup.spec.selector};
   if (warmup.spec.pod_template != nullptr) {
-    workload.kind = plan::WorkloadKind::kTemplate;
+    workload.kind = model::WorkloadKind::kTemplate;
     workload.replicas = 0;
     workload.pod_template = warmup.spec.pod_template;
     return workload;
   }
-  workload.kind = plan::WorkloadKind::kSelector;
+  workload.kind = model::WorkloadKind::kSelector;
   return workload;
 }
 
@@ -120,8 +120,8 @@ bool IsFinished(const kube::CachedObject& job) {
 }
 
 bool LacksPods(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
-  const plan::Workload workload = ResolveWorkload(cluster, warmup);
-  if (workload.kind == plan::WorkloadKind::kSelector) {
+  const model::Workload workload = ResolveWorkload(cluster, warmup);
+  if (workload.kind == model::WorkloadKind::kSelector) {
     const std::vector<kube::Object> owners =
         workload.selector.empty() ? std::vector<kube::Object>()
                                   : FindOwners(cluster, warmup.ns, workload.selector);

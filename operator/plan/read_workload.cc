@@ -14,8 +14,8 @@
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
+#include "operator/model/resource_requests.h"
 #include "operator/plan/decisions.h"
-#include "operator/plan/scheduling/requests.h"
 #include "operator/render/dry_run_pod.h"
 #include "operator/render/injection.h"
 
@@ -57,7 +57,7 @@ const Json* ChooseContainer(const Json& pod_spec, const std::string& wanted) {
     return codec::Named(containers, wanted);
   }
   for (const Json& container : containers) {
-    if (AcceleratorsOf(container) > 0) {
+    if (model::AcceleratorsOf(container) > 0) {
       return &container;
     }
   }
@@ -66,7 +66,7 @@ const Json* ChooseContainer(const Json& pod_spec, const std::string& wanted) {
 
 PodFactors FactorsOf(const Json& container) {
   return {.image = codec::TextAt(container, {"image"}),
-          .devices = AcceleratorsOf(container),
+          .devices = model::AcceleratorsOf(container),
           .container = codec::TextAt(container, {"name"})};
 }
 

@@ -45,7 +45,7 @@ void SetEnv(const std::vector<api::EnvVar>& variables, Json& container) {
   }
 }
 
-void AddMount(Json& pod_spec, const Mount& mount) {
+void AddMount(Json& pod_spec, const CacheMount& mount) {
   Json* container = codec::Named(codec::MakeList(pod_spec, "containers"), mount.container);
   if (container == nullptr) {
     return;

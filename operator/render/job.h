@@ -19,7 +19,7 @@ struct BuilderJobSpec {
   const codec::Json& pod_template;  // PodTemplateSpec of the workload, after ApplyOverrides()
   std::string key;
   int attempt = 1;
-  Mount mount;
+  CacheMount mount;
   // Nodes with the key's GPU type and CPU class. The pod runs only on these.
   std::vector<std::string> hostnames;
   // Keys of labels that the pod of the Job does not get, because Services, PDBs or the workload

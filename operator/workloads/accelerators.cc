@@ -7,7 +7,7 @@
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
-#include "operator/plan/scheduling/requests.h"
+#include "operator/model/resource_requests.h"
 
 namespace cachewarm::workloads {
 namespace {
@@ -24,7 +24,7 @@ bool PodRequests(const Json* pod) {
   for (const std::string_view list : {"containers", "initContainers"}) {
     const Json& containers = codec::ListAt(*pod, {list});
     if (std::any_of(containers.begin(), containers.end(),
-                    [](const Json& each) { return plan::AcceleratorsOf(each) > 0; })) {
+                    [](const Json& each) { return model::AcceleratorsOf(each) > 0; })) {
       return true;
     }
   }
@@ -50,7 +50,7 @@ bool PredictorRequests(const Json& workload) {
   }
   return PodRequests(predictor) ||
          std::any_of(predictor->begin(), predictor->end(), [](const Json& member) {
-           return member.is_object() && plan::AcceleratorsOf(member) > 0;
+           return member.is_object() && model::AcceleratorsOf(member) > 0;
          });
 }
 

@@ -16,48 +16,49 @@ namespace {
 
 using codec::At;
 using codec::Json;
-using plan::WorkloadKind;
+using model::WorkloadKind;
 
-Shape Plain(const Json& workload) {
+WorkloadShape Plain(const Json& workload) {
   return {.selector = codec::Texts(At(workload, {"spec", "selector", "matchLabels"})),
           .replicas = codec::IntegerAt(workload, {"spec", "replicas"}, 1),
           .pod_template = At(workload, {"spec", "template"})};
 }
 
-Shape OfStatefulSet(const Json& workload) {
-  Shape shape = Plain(workload);
+WorkloadShape OfStatefulSet(const Json& workload) {
+  WorkloadShape shape = Plain(workload);
   shape.kind = WorkloadKind::kStatefulSet;
   return shape;
 }
 
-Shape OfJob(const Json& workload) {
-  Shape shape = Plain(workload);
+WorkloadShape OfJob(const Json& workload) {
+  WorkloadShape shape = Plain(workload);
   shape.kind = WorkloadKind::kJob;
   shape.replicas = codec::IntegerAt(workload, {"spec", "parallelism"}, 1);
   return shape;
 }
 
-Shape OfCronJob(const Json& workload) {
-  Shape shape{.kind = WorkloadKind::kCronJob,
-              .pod_template = At(workload, {"spec", "jobTemplate", "spec", "template"})};
+WorkloadShape OfCronJob(const Json& workload) {
+  WorkloadShape shape{.kind = WorkloadKind::kCronJob,
+                      .pod_template = At(workload, {"spec", "jobTemplate", "spec", "template"})};
   if (shape.pod_template != nullptr) {
     shape.selector = codec::Texts(At(*shape.pod_template, {"metadata", "labels"}));
   }
   return shape;
 }
 
-Shape OfRollout(const Json& workload) {
-  Shape shape = Plain(workload);
+WorkloadShape OfRollout(const Json& workload) {
+  WorkloadShape shape = Plain(workload);
   if (codec::TextAt(workload, {"spec", "workloadRef", "kind"}) == "Deployment") {
     shape.borrows_from = codec::TextAt(workload, {"spec", "workloadRef", "name"});
   }
   return shape;
 }
 
-Shape OfLeaderWorkerSet(const Json& workload) {
-  Shape shape{.kind = WorkloadKind::kGroup,
-              .selector = {{"leaderworkerset.sigs.k8s.io/name", kube::NameOf(workload).name}},
-              .replicas = codec::IntegerAt(workload, {"spec", "replicas"}, 1)};
+WorkloadShape OfLeaderWorkerSet(const Json& workload) {
+  WorkloadShape shape{
+      .kind = WorkloadKind::kGroup,
+      .selector = {{"leaderworkerset.sigs.k8s.io/name", kube::NameOf(workload).name}},
+      .replicas = codec::IntegerAt(workload, {"spec", "replicas"}, 1)};
   shape.pod_template = At(workload, {"spec", "leaderWorkerTemplate", "workerTemplate"});
   if (shape.pod_template == nullptr) {
     shape.pod_template = At(workload, {"spec", "leaderWorkerTemplate", "leaderTemplate"});
@@ -65,7 +66,7 @@ Shape OfLeaderWorkerSet(const Json& workload) {
   return shape;
 }
 
-Shape OfRayCluster(const Json& workload) {
+WorkloadShape OfRayCluster(const Json& workload) {
   const std::string name = kube::NameOf(workload).name;
   const Json& groups = codec::ListAt(workload, {"spec", "workerGroupSpecs"});
   if (groups.empty()) {
@@ -73,9 +74,9 @@ Shape OfRayCluster(const Json& workload) {
             .selector = {{"ray.io/cluster", name}, {"ray.io/node-type", "head"}},
             .pod_template = At(workload, {"spec", "headGroupSpec", "template"})};
   }
-  Shape shape{.kind = WorkloadKind::kGroup,
-              .selector = {{"ray.io/cluster", name}, {"ray.io/node-type", "worker"}},
-              .replicas = 0};
+  WorkloadShape shape{.kind = WorkloadKind::kGroup,
+                      .selector = {{"ray.io/cluster", name}, {"ray.io/node-type", "worker"}},
+                      .replicas = 0};
   bool found = false;
   for (const Json& group : groups) {
     shape.replicas += codec::IntegerAt(group, {"replicas"}, 1);
@@ -91,13 +92,13 @@ Shape OfRayCluster(const Json& workload) {
   return shape;
 }
 
-Shape OfInferenceService(const Json& workload) {
+WorkloadShape OfInferenceService(const Json& workload) {
   return {.kind = WorkloadKind::kSelector,
           .selector = {{"serving.kserve.io/inferenceservice", kube::NameOf(workload).name},
                        {"component", "predictor"}}};
 }
 
-Shape OfLlmInferenceService(const Json& workload) {
+WorkloadShape OfLlmInferenceService(const Json& workload) {
   return {.kind = WorkloadKind::kSelector,
           .selector = {{"app.kubernetes.io/name", kube::NameOf(workload).name},
                        {"app.kubernetes.io/part-of", "llminferenceservice"},
@@ -106,7 +107,7 @@ Shape OfLlmInferenceService(const Json& workload) {
 
 struct Row {
   std::string_view kind;
-  Shape (*shape)(const Json&);
+  WorkloadShape (*shape)(const Json&);
 };
 constexpr std::array<Row, 8> kRows = {{{"StatefulSet", OfStatefulSet},
                                        {"Job", OfJob},
@@ -124,7 +125,7 @@ bool Carries(const Json* pod_template, const api::Labels::Texts& labels) {
 
 }  // namespace
 
-Shape ShapeOf(const Json& workload) {
+WorkloadShape ShapeOf(const Json& workload) {
   const std::string kind = codec::TextAt(workload, {"kind"});
   for (const Row& row : kRows) {
     if (row.kind == kind) {

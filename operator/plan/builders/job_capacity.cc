@@ -9,10 +9,10 @@
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
+#include "operator/model/resource_requests.h"
 #include "operator/plan/builders/override_rights.h"
 #include "operator/plan/builders/pod_copy.h"
-#include "operator/plan/scheduling/requests.h"
-#include "operator/render/overrides.h"
+#include "operator/render/apply_overrides.h"
 
 namespace cachewarm::plan {
 

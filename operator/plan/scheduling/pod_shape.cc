@@ -10,7 +10,7 @@
 #include "lib/codec/json.h"
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/plan/scheduling/requests.h"
+#include "operator/model/resource_requests.h"
 
 namespace cachewarm::plan {
 
@@ -135,7 +135,7 @@ PodShape ShapeOf(const Json& pod_spec) {
                                .value = codec::TextAt(each, {"value"}),
                                .effect = codec::TextAt(each, {"effect"})});
   }
-  out.requests = RequestsOf(pod_spec);
+  out.requests = model::RequestsOf(pod_spec);
   return out;
 }
 
@@ -191,19 +191,6 @@ bool RepelledByStartupTaints(const PodShape& shape) {
 std::string_view HostnameOf(const api::Node& node) {
   const auto found = node.meta.labels.find("kubernetes.io/hostname");
   return found == node.meta.labels.end() ? std::string_view(node.meta.name) : found->second;
-}
-
-bool IsAccelerator(std::string_view resource) {
-  const size_t slash = resource.find('/');
-  if (slash == std::string_view::npos) {
-    return false;
-  }
-  const std::string_view domain = resource.substr(0, slash);
-  const std::string_view name = resource.substr(slash + 1);
-  static constexpr std::string_view kPrefixes[] = {"gpu", "mig-", "tpu", "neuron", "gaudi"};
-  return domain == "gpu.intel.com" ||
-         std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 }  // namespace cachewarm::plan

@@ -12,7 +12,7 @@
 #include "lib/codec/json.h"
 #include "lib/codec/json_path.h"
 #include "lib/codec/yaml.h"
-#include "operator/plan/plan.h"
+#include "operator/plan/decide.h"
 #include "operator/render/applied.h"
 #include "operator/render/gate_release.h"
 #include "tests/fakes/source_dir.h"

@@ -49,7 +49,7 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
     return gates != nullptr && !gates->empty();
   }
 
-  static plan::DesiredJob JobNamed(const std::string& name) {
+  static model::DesiredJob JobNamed(const std::string& name) {
     return {.name = name,
             .object = std::make_shared<const codec::Json>(
                 codec::Json{{"apiVersion", "batch/v1"},
@@ -71,7 +71,7 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
   }
 
   // Stores a held pod and returns the request to annotate its deadline.
-  plan::PodAnnotation HeldUntil(const std::string& name) {
+  model::PodAnnotation HeldUntil(const std::string& name) {
     const auto pod = Stored(op::testing::HeldPodObject(name, "llama"));
     return {.ns = "default",
             .pod = name,
@@ -89,8 +89,8 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
   JobRefusals refusals;
   Executor executor;
   size_t rejected = 0;  // of the last successful Execute()
-  plan::Snapshot snapshot;
-  plan::Plan plan;
+  model::Snapshot snapshot;
+  model::Plan plan;
 };
 
 }  // namespace cachewarm::apply

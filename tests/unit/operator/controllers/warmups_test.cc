@@ -126,7 +126,7 @@ TEST_F(WarmupsTest, DryRunPrecedesInjection) {
   const auto outcome = Reconcile();
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_EQ(outcome->requeue_after, Duration(0)) << "a new result is planned on at once";
-  EXPECT_EQ(dry_runs.Last("uid-llama").injected, plan::DryRunResult::kAllowed);
+  EXPECT_EQ(dry_runs.Last("uid-llama").injected, model::DryRunResult::kAllowed);
   EXPECT_EQ(Metric("cachewarm_admission_dry_runs_total{result=\"allowed\"}"), 1);
 }
 
@@ -293,7 +293,7 @@ TEST_F(WarmupsTest, RejectedNodeCacheBlocksNothingElse) {
   StartCache();
   const auto first = Reconcile();
   ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(dry_runs.Last("uid-llama").injected, plan::DryRunResult::kAllowed);
+  EXPECT_EQ(dry_runs.Last("uid-llama").injected, model::DryRunResult::kAllowed);
   ASSERT_TRUE(Seen());
   const auto outcome = Reconcile();
   ASSERT_TRUE(outcome.ok()) << outcome.status();

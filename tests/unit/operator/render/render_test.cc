@@ -8,10 +8,10 @@
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
 #include "operator/render/applied.h"
+#include "operator/render/apply_overrides.h"
 #include "operator/render/dry_run_pod.h"
 #include "operator/render/injection.h"
 #include "operator/render/job.h"
-#include "operator/render/overrides.h"
 #include "tests/fakes/wrong_types.h"
 
 namespace cachewarm::render {
@@ -34,7 +34,7 @@ api::CacheWarmup Warmup() {
   return warmup;
 }
 
-Mount MountOf() {
+CacheMount MountOf() {
   return {.container = "server",
           .host_path = "/var/lib/cachewarm/models/llama/7d0f/image",
           .env = {{"A_DIR", "/var/cache/cachewarm/a"}, {"B_DIR", "/var/cache/cachewarm/b"}}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/render/overrides.h"
+#include "operator/render/apply_overrides.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/plan/gates/groups.h"
+#include "operator/model/pod_groups.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 
-namespace cachewarm::plan {
+namespace cachewarm::model {
 
 namespace {
 
@@ -108,4 +108,4 @@ bool IsOfKueue(const api::Pod& pod) {
          std::any_of(pod.meta.annotations.begin(), pod.meta.annotations.end(), by_kueue);
 }
 
-}  // namespace cachewarm::plan
+}  // namespace cachewarm::model
