@@ -11,7 +11,6 @@
 #include "lib/codec/json_value.h"
 #include "lib/fingerprint/offered.h"
 #include "lib/kube/core/request.h"
-#include "operator/observe/label_names.h"
 #include "operator/observe/projections.h"
 
 namespace cachewarm::observe {
@@ -102,15 +101,6 @@ auto DecodeWith(absl::StatusOr<T> (*decode)(const codec::Json&)) {
   return [decode](const kube::Object& object) { return decode(*object); };
 }
 
-Decoded<api::Node>::Decode NodeDecoder() {
-  return [names = std::make_shared<LabelNames>()](
-             const kube::Object& object) -> absl::StatusOr<api::Node> {
-    CW_ASSIGN_OR_RETURN(api::Node node, api::DecodeNode(*object));
-    names->Share(node.meta.labels);
-    return node;
-  };
-}
-
 }  // namespace
 
 std::string InjectedIndex(const std::string& ns, const std::string& warmup) {
@@ -185,7 +175,7 @@ ClusterCache::ClusterCache(const kube::Runtime& runtime)
       warmup_views("CacheWarmup", warmups.store(), DecodeWith(&api::DecodeCacheWarmup),
                    runtime.log),
       node_cache_views(node_caches.store(), runtime.log),
-      node_views("Node", nodes.store(), NodeDecoder(), runtime.log),
+      node_views("Node", nodes.store(), DecodeWith(&api::DecodeNode), runtime.log),
       pod_views("Pod", pods.store(), &DecodeLeanPod, runtime.log, kPodValuesMax),
       runtime_(runtime) {
   for (const kube::Resource& resource :
