@@ -52,8 +52,8 @@ BackoffPolicy UpTo(Duration most) {
   return {.first = Duration(5), .most = most, .factor = 2.0, .jitter = 0.0};
 }
 
-plan::Settings SettingsOf(const Config& config) {
-  plan::Settings settings;
+model::Settings SettingsOf(const Config& config) {
+  model::Settings settings;
   settings.root = config.root;
   settings.builder_jobs_max = config.builder_jobs_max;
   settings.fetch_nodes_max = config.fetch_nodes_max;

@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
 
@@ -74,17 +75,17 @@ double NumberIn(const Json& object, const char* name) {
 }
 
 bool HasGate(const Json& pod) {
-  const Json* gates = kube::At(pod, {"spec", "schedulingGates"});
+  const Json* gates = codec::At(pod, {"spec", "schedulingGates"});
   return gates != nullptr && gates->is_array() &&
          std::any_of(gates->begin(), gates->end(), [](const Json& gate) {
-           return kube::TextAt(gate, {"name"}) == api::kSchedulingGate;
+           return codec::TextAt(gate, {"name"}) == api::kSchedulingGate;
          });
 }
 
 std::string WhyNotCounted(const Json& pod, const std::string& warmup) {
   if (HasGate(pod)) {
     const std::string until =
-        kube::TextAt(pod, {"metadata", "annotations", api::kHeldUntilAnnotation});
+        codec::TextAt(pod, {"metadata", "annotations", api::kHeldUntilAnnotation});
     return fmt::format(
         "The pod is held for its cache{} and has not started. \"cachewarm release\" "
         "starts it cold.",
@@ -104,27 +105,27 @@ absl::StatusOr<StartExplanation> ExplainPod(const Json& pod) {
   const kube::ObjectName name = kube::NameOf(pod);
   StartExplanation out{.ns = name.ns,
                        .pod = name.name,
-                       .warmup = std::string(api::WarmupNameIn(
-                           kube::TextAt(pod, {"metadata", "annotations", api::kWarmupAnnotation}))),
+                       .warmup = std::string(api::WarmupNameIn(codec::TextAt(
+                           pod, {"metadata", "annotations", api::kWarmupAnnotation}))),
                        .result = "",
                        .text = ""};
   const std::string annotation =
-      kube::TextAt(pod, {"metadata", "annotations", api::kStartAnnotation});
+      codec::TextAt(pod, {"metadata", "annotations", api::kStartAnnotation});
   if (annotation.empty()) {
     out.text = Printable(WhyNotCounted(pod, out.warmup));
     return out;
   }
   const auto start = codec::ParseJson(annotation, kAnnotationLimits);
-  if (!start.ok() || !start->is_object() || SentenceOf(kube::TextAt(*start, {"result"})).empty()) {
+  if (!start.ok() || !start->is_object() || SentenceOf(codec::TextAt(*start, {"result"})).empty()) {
     return absl::InvalidArgumentError(
         fmt::format("pod {}/{}: annotation {} is not what the operator writes", out.ns, out.pod,
                     api::kStartAnnotation));
   }
-  out.result = kube::TextAt(*start, {"result"});
+  out.result = codec::TextAt(*start, {"result"});
   out.start_seconds = NumberIn(*start, "startSeconds");
   out.saved_seconds = NumberIn(*start, "savedSeconds");
-  const std::string skipped = kube::TextAt(*start, {"skipReason"});
-  const std::string cause = Printable(skipped.empty() ? kube::TextAt(*start, {"cause"}) : skipped);
+  const std::string skipped = codec::TextAt(*start, {"skipReason"});
+  const std::string cause = Printable(skipped.empty() ? codec::TextAt(*start, {"cause"}) : skipped);
   out.text = TextOf(out.result, cause);
   return out;
 }

@@ -13,6 +13,7 @@
 #include "lib/api/names.h"
 #include "lib/base/fan_out.h"
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/client/release.h"
 #include "lib/gate/client/slow_namespace_limiter.h"
@@ -40,8 +41,8 @@ constexpr size_t kAnnotationBytesMax = 253;
 
 // Returns true if the pod has any scheduling gate. Pods without one, most pods, are not decoded.
 bool HasGates(const Json& pod) {
-  const Json* gates = kube::At(pod, {"spec", "schedulingGates"});
-  return gates != nullptr && gates->is_array() && !gates->empty();
+  const Json& gates = codec::ListAt(pod, {"spec", "schedulingGates"});
+  return !gates.empty();
 }
 
 // Returns the value of an annotation; "" if it is missing or too long.
@@ -157,7 +158,7 @@ class Release {
                                                }
                                              },
                                              stop_));
-    return kube::TextAt(page, {"metadata", "continue"});
+    return codec::TextAt(page, {"metadata", "continue"});
   }
 
   absl::Status FindAll() {

@@ -2,6 +2,7 @@
 #include "cli/cluster/object_list.h"
 
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/error.h"
 #include "lib/kube/core/request.h"
@@ -39,7 +40,7 @@ absl::Status ForEachObject(kube::Client& client, const kube::Resource& resource,
         stop);
     CW_RETURN_IF_ERROR(Annotate(added, resource.plural));
     if (page.ok()) {
-      pages.OnPage(kube::TextAt(*page, {"metadata", "continue"}), "");
+      pages.OnPage(codec::TextAt(*page, {"metadata", "continue"}), "");
       continue;
     }
     const bool has_expired = absl::IsOutOfRange(page.status()) && ++expired < kObjectListTries;

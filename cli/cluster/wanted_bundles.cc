@@ -5,6 +5,7 @@
 #include "lib/api/cache_warmup.h"
 #include "lib/api/node_cache.h"
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::cli {

@@ -77,7 +77,8 @@ struct ContainerResources {
 };
 
 // Changes to the pod template that only the pod of a builder Job gets. The list is closed: it has
-// no field that gives the pod more rights than the template has (operator/render/overrides.h).
+// no field that gives the pod more rights than the template has
+// (operator/plan/builders/override_rights.h).
 struct Overrides {
   std::vector<std::string> command;  // of the container that compiles; also removes its args
   std::vector<std::string> args;     // of the container that compiles

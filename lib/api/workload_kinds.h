@@ -7,14 +7,14 @@
 namespace cachewarm::api {
 
 // One kind of workload that spec.workloadRef and annotations support.
-struct WorkloadKind {
+struct SupportedKind {
   std::string_view api_version;
   std::string_view kind;  // unique
-  friend bool operator==(const WorkloadKind&, const WorkloadKind&) = default;
+  friend bool operator==(const SupportedKind&, const SupportedKind&) = default;
 };
 
 // The same list as the rule in crds/cachewarmups.yaml; tests/unit/lib/api keeps both equal.
-inline constexpr std::array<WorkloadKind, 9> kWorkloadKinds = {{
+inline constexpr std::array<SupportedKind, 9> kWorkloadKinds = {{
     {"apps/v1", "Deployment"},
     {"apps/v1", "StatefulSet"},
     {"batch/v1", "Job"},
@@ -27,7 +27,7 @@ inline constexpr std::array<WorkloadKind, 9> kWorkloadKinds = {{
 }};
 
 constexpr bool IsWorkloadKind(std::string_view api_version, std::string_view kind) {
-  for (const WorkloadKind& each : kWorkloadKinds) {
+  for (const SupportedKind& each : kWorkloadKinds) {
     if (each.kind == kind && each.api_version == api_version) {
       return true;
     }

@@ -7,13 +7,35 @@
 #include <utility>
 
 #include "lib/codec/json_value.h"
-#include "lib/codec/varint.h"
 
 namespace cachewarm::codec {
 namespace {
 
+// Appends a number as little-endian groups of 7 bits.
+void AppendNumber(uint64_t number, std::string& out) {
+  while (number >= 0x80U) {
+    out.push_back(static_cast<char>((number & 0x7FU) | 0x80U));
+    number >>= 7U;
+  }
+  out.push_back(static_cast<char>(number));
+}
+
+// Removes the first number from `bytes` and returns it.
+uint64_t ShiftNumber(std::string_view& bytes) {
+  uint64_t number = 0;
+  for (unsigned shift = 0; !bytes.empty(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(bytes.front());
+    bytes.remove_prefix(1);
+    number |= uint64_t{byte & 0x7FU} << shift;
+    if ((byte & 0x80U) == 0) {
+      break;
+    }
+  }
+  return number;
+}
+
 // The first byte of each encoded value; the comments describe the bytes after it. Numbers are
-// encoded by lib/codec/varint.h.
+// encoded by AppendNumber().
 enum Tag : char {
   kNull,
   kFalse,
@@ -228,19 +250,19 @@ Json PackedValue::Unpack() const {
 
 // ---- one value ----------------------------------------------------------------------------------
 
-Packed::Packed(std::shared_ptr<PackTable> table, std::string_view bytes)
+PackedJson::PackedJson(std::shared_ptr<PackTable> table, std::string_view bytes)
     : table_(std::move(table)),
       bytes_(std::make_unique<char[]>(bytes.size())),
       size_(static_cast<uint32_t>(bytes.size())) {
   bytes.copy(bytes_.get(), bytes.size());
 }
 
-Packed::Packed(Packed&& other) noexcept
+PackedJson::PackedJson(PackedJson&& other) noexcept
     : table_(std::move(other.table_)),
       bytes_(std::move(other.bytes_)),
       size_(std::exchange(other.size_, 0)) {}
 
-Packed& Packed::operator=(Packed&& other) noexcept {
+PackedJson& PackedJson::operator=(PackedJson&& other) noexcept {
   if (this != &other) {
     Drop();
     table_ = std::move(other.table_);
@@ -250,15 +272,15 @@ Packed& Packed::operator=(Packed&& other) noexcept {
   return *this;
 }
 
-Packed::~Packed() {
+PackedJson::~PackedJson() {
   Drop();
 }
 
-Json Packed::Unpack() const {
+Json PackedJson::Unpack() const {
   return value().Unpack();
 }
 
-void Packed::Drop() {
+void PackedJson::Drop() {
   if (table_ != nullptr) {
     table_->Release({bytes_.get(), size_});
   }
@@ -276,7 +298,7 @@ PackTable::~PackTable() {
   }
 }
 
-Packed PackTable::Pack(const Json& value) {
+PackedJson PackTable::Pack(const Json& value) {
   std::string bytes;
   {
     std::lock_guard lock(mutex_);

@@ -20,10 +20,10 @@
 namespace cachewarm::codec {
 
 class PackTable;
-class Packed;
+class PackedJson;
 
-// A read-only view of a Packed; valid as long as the Packed. Never throws: a member that is missing
-// or has another type reads as null or empty.
+// A read-only view of a PackedJson; valid as long as the PackedJson. Never throws: a member that is
+// missing or has another type reads as null or empty.
 class PackedValue {
  public:
   PackedValue() = default;
@@ -44,7 +44,7 @@ class PackedValue {
   Json Unpack() const;
 
  private:
-  friend class Packed;
+  friend class PackedJson;
   friend class PackTable;
   PackedValue(const PackTable* table, std::string_view bytes) : table_(table), bytes_(bytes) {}
 
@@ -61,12 +61,12 @@ class PackedValue {
 };
 
 // One packed value. Movable. Must outlive every PackedValue that value() has returned.
-class Packed {
+class PackedJson {
  public:
-  Packed() = default;
-  Packed(Packed&& other) noexcept;
-  Packed& operator=(Packed&& other) noexcept;
-  ~Packed();
+  PackedJson() = default;
+  PackedJson(PackedJson&& other) noexcept;
+  PackedJson& operator=(PackedJson&& other) noexcept;
+  ~PackedJson();
 
   PackedValue value() const { return {table_.get(), {bytes_.get(), size_}}; }
   Json Unpack() const;
@@ -75,7 +75,7 @@ class Packed {
 
  private:
   friend class PackTable;
-  Packed(std::shared_ptr<PackTable> table, std::string_view bytes);
+  PackedJson(std::shared_ptr<PackTable> table, std::string_view bytes);
   void Drop();
 
   std::shared_ptr<PackTable> table_;
@@ -95,14 +95,14 @@ class PackTable : public std::enable_shared_from_this<PackTable> {
   PackTable& operator=(const PackTable&) = delete;
 
   // Packs a value. Unpack() of the result returns an equal value, including invalid UTF-8.
-  Packed Pack(const Json& value);
+  PackedJson Pack(const Json& value);
 
   // Return the number of shared parts, and their size in bytes.
   size_t parts() const;
   size_t part_bytes() const;
 
  private:
-  friend class Packed;
+  friend class PackedJson;
   friend class PackedValue;
 
   static constexpr size_t kChunkParts = 1024;

@@ -6,6 +6,7 @@
 #include "lib/api/names.h"
 #include "lib/base/digest.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/kube/core/object.h"
 
 namespace cachewarm::annotations {
@@ -60,8 +61,8 @@ Json DesiredWarmup(const AnnotationRequest& request, const Json& spec, const std
 bool IsUpToDate(const Json& present, const Json& desired) {
   const auto digest = {std::string_view("metadata"), std::string_view("annotations"),
                        std::string_view(api::kRequestedSpecAnnotation)};
-  const Json* spec = kube::At(present, {"spec"});
-  return kube::TextAt(present, digest) == kube::TextAt(desired, digest) && spec != nullptr &&
+  const Json* spec = codec::At(present, {"spec"});
+  return codec::TextAt(present, digest) == codec::TextAt(desired, digest) && spec != nullptr &&
          Contains(*spec, desired["spec"]);
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "lib/codec/json_value.h"
-#include "operator/annotations/decide.h"
+#include "operator/annotations/next_step.h"
 
 namespace cachewarm::annotations {
 

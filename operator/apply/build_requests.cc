@@ -21,7 +21,7 @@ constexpr size_t kExcerptBytes = 256;
 // Intervals between retries while the builder's server is unreachable or still loading.
 constexpr BackoffPolicy kRetryBackoff{.first = Duration(200), .most = Duration(5'000), .jitter = 0};
 
-std::string Named(const plan::DesiredBuildRequests& batch, size_t index) {
+std::string Named(const model::DesiredBuildRequests& batch, size_t index) {
   const api::BuildRequest& request = batch.requests[index];
   return fmt::format("request {} of {} ({} {}, port {}) to pod {}", index + 1,
                      batch.requests.size(), request.method, request.path, request.port,
@@ -97,7 +97,7 @@ absl::Status SendOne(http::Client& client, const Clock& clock, const http::Reque
 }
 
 absl::Status SendAll(http::Client& client, const Clock& clock,
-                     const plan::DesiredBuildRequests& batch, std::stop_token stop) {
+                     const model::DesiredBuildRequests& batch, std::stop_token stop) {
   for (size_t i = 0; i < batch.requests.size(); ++i) {
     const api::BuildRequest& request = batch.requests[i];
     const http::Request message = ToHttp(batch.pod_ip, request);
@@ -135,16 +135,16 @@ BuildRequests::~BuildRequests() {
 }
 
 void BuildRequests::Update(const api::CacheWarmup& warmup,
-                           const std::vector<plan::DesiredBuildRequests>& desired) {
+                           const std::vector<model::DesiredBuildRequests>& desired) {
   std::set<std::string> desired_pods;
-  for (const plan::DesiredBuildRequests& batch : desired) {
+  for (const model::DesiredBuildRequests& batch : desired) {
     desired_pods.insert(batch.pod_uid);
   }
   const Sendings over = Extract([&](const std::string& pod_uid, const Sending& sending) {
     return sending.warmup_uid == warmup.uid && !desired_pods.contains(pod_uid);
   });
   std::lock_guard lock(mutex_);
-  for (const plan::DesiredBuildRequests& batch : desired) {
+  for (const model::DesiredBuildRequests& batch : desired) {
     std::unique_ptr<Sending>& sending = sendings_[batch.pod_uid];
     if (sending == nullptr) {
       sending = std::make_unique<Sending>();
@@ -179,7 +179,7 @@ BuildRequests::Sendings BuildRequests::Extract(
   return over;
 }
 
-void BuildRequests::Send(const plan::DesiredBuildRequests& batch, const std::string& warmup,
+void BuildRequests::Send(const model::DesiredBuildRequests& batch, const std::string& warmup,
                          std::stop_token stop) {
   absl::Status status =
       IsPodAddress(batch.pod_ip)
@@ -210,9 +210,9 @@ void BuildRequests::Send(const plan::DesiredBuildRequests& batch, const std::str
   deps_.wake(warmup);
 }
 
-std::vector<plan::BuildRequestsState> BuildRequests::States(const std::string& warmup_uid) const {
+std::vector<model::BuildRequestsState> BuildRequests::States(const std::string& warmup_uid) const {
   std::lock_guard lock(mutex_);
-  std::vector<plan::BuildRequestsState> states;
+  std::vector<model::BuildRequestsState> states;
   for (const auto& [pod_uid, sending] : sendings_) {
     if (sending->warmup_uid == warmup_uid) {
       states.push_back({.pod_uid = pod_uid,

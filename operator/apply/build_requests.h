@@ -14,7 +14,7 @@
 #include "lib/base/log.h"
 #include "lib/http/client.h"
 #include "lib/kube/core/object.h"
-#include "operator/plan/plan.h"
+#include "operator/model/plan.h"
 
 namespace cachewarm::apply {
 
@@ -45,14 +45,14 @@ class BuildRequests {
   // Starts the requests in `desired` that were not started yet. Stops and forgets requests of this
   // warmup that are not in `desired` any more.
   void Update(const api::CacheWarmup& warmup,
-              const std::vector<plan::DesiredBuildRequests>& desired);
+              const std::vector<model::DesiredBuildRequests>& desired);
 
   // Stops and forgets the requests of deleted warmups with this name. `uid` is the uid of the
   // present warmup; "" if none exists.
   void StopOthers(const kube::ObjectName& name, const std::string& uid);
 
   // Returns the state of all started requests of the warmup.
-  std::vector<plan::BuildRequestsState> States(const std::string& warmup_uid) const;
+  std::vector<model::BuildRequestsState> States(const std::string& warmup_uid) const;
 
   // Stops all requests and waits for their threads. Call after leadership was lost.
   void Stop();
@@ -72,7 +72,7 @@ class BuildRequests {
   // to stop. Destroy the result without holding the lock: its destructor joins the threads, which
   // may need the lock to end.
   Sendings Extract(const std::function<bool(const std::string&, const Sending&)>& is_over);
-  void Send(const plan::DesiredBuildRequests& batch, const std::string& warmup,
+  void Send(const model::DesiredBuildRequests& batch, const std::string& warmup,
             std::stop_token stop);
 
   Dependencies deps_;

@@ -41,7 +41,7 @@ bool IsReplaced(kube::Client& client, const kube::ObjectName& name, const std::s
 }
 
 // Converts `ref` to the object that kube::EventSink expects.
-kube::Object Regarding(const plan::ObjectRef& ref) {
+kube::Object Regarding(const model::ObjectRef& ref) {
   return std::make_shared<const Json>(
       Json{{"apiVersion", ref.api_version},
            {"kind", ref.kind},
@@ -67,7 +67,7 @@ class SemaphoreGuard {
   Semaphore& slots_;
 };
 
-absl::StatusOr<bool> ReleaseWith(kube::Client& client, const plan::GateRelease& release,
+absl::StatusOr<bool> ReleaseWith(kube::Client& client, const model::GateRelease& release,
                                  const render::HostRules& rules, std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(const Json patch,
                       render::GateReleasePatch({.pod = *release.pod,
@@ -82,17 +82,17 @@ absl::StatusOr<bool> ReleaseWith(kube::Client& client, const plan::GateRelease& 
 
 // The pods that one plan has released so far.
 struct Executor::Released {
-  void Add(const plan::GateRelease& release) {
+  void Add(const model::GateRelease& release) {
     std::lock_guard lock(mutex);
     releases.push_back(&release);
   }
 
   std::mutex mutex;
-  std::vector<const plan::GateRelease*> releases;
+  std::vector<const model::GateRelease*> releases;
 };
 
 absl::StatusOr<bool> ReleaseGate(kube::Client& client, gate::SlowNamespaceLimiter& turns,
-                                 const plan::GateRelease& release, std::stop_token stop) {
+                                 const model::GateRelease& release, std::stop_token stop) {
   const render::HostRules rules{.excluded = release.excluded, .preferred = release.preferred};
   const bool prefers = !release.preferred.empty() && release.excluded.empty();
   bool done = false;
@@ -113,8 +113,8 @@ Executor::Executor(Dependencies deps)
       slots_(static_cast<std::ptrdiff_t>(deps.width)),
       turns_(deps.clock, kSlowTurns) {}
 
-absl::StatusOr<ExecuteResult> Executor::Execute(const plan::Snapshot& snapshot,
-                                                const plan::Plan& plan,
+absl::StatusOr<ExecuteResult> Executor::Execute(const model::Snapshot& snapshot,
+                                                const model::Plan& plan,
                                                 std::stop_token stop) const {
   const bool exists = !snapshot.warmup.resource_version.empty();
   if (exists && plan.status_changed) {
@@ -126,7 +126,7 @@ absl::StatusOr<ExecuteResult> Executor::Execute(const plan::Snapshot& snapshot,
   }
   // Record the events right after the status: if a later step fails, the next plan sees the new
   // status and does not request the events again.
-  for (const plan::EventRequest& request : plan.events) {
+  for (const model::EventRequest& request : plan.events) {
     RecordEvent(request);
   }
   if (exists && plan.set_inject_label.has_value()) {
@@ -141,7 +141,7 @@ absl::StatusOr<ExecuteResult> Executor::Execute(const plan::Snapshot& snapshot,
   return ExecuteResult{.rejected = rejected_nodes + *rejected_annotations + rejected_releases};
 }
 
-absl::Status Executor::WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
+absl::Status Executor::WriteStatus(const model::Snapshot& snapshot, const model::Plan& plan,
                                    std::stop_token stop) const {
   kube::WriteOptions options = AsOperator();
   options.subresource = "status";
@@ -190,8 +190,8 @@ absl::Status Executor::SetLabel(const api::CacheWarmup& warmup, bool inject,
   return absl::IsNotFound(answer.status()) ? absl::OkStatus() : answer.status();
 }
 
-absl::StatusOr<size_t> Executor::WriteNodes(const plan::Snapshot& snapshot, const plan::Plan& plan,
-                                            std::stop_token stop) const {
+absl::StatusOr<size_t> Executor::WriteNodes(const model::Snapshot& snapshot,
+                                            const model::Plan& plan, std::stop_token stop) const {
   const kube::WriteOptions options{.field_manager = api::WarmupManager(snapshot.warmup.uid)};
   return TryAll(plan.nodes.size(), stop, [&](size_t i) {
     const auto answer = deps_.client.Do(
@@ -202,9 +202,9 @@ absl::StatusOr<size_t> Executor::WriteNodes(const plan::Snapshot& snapshot, cons
   });
 }
 
-absl::Status Executor::ChangeJobs(const plan::Snapshot& snapshot, const plan::Plan& plan,
+absl::Status Executor::ChangeJobs(const model::Snapshot& snapshot, const model::Plan& plan,
                                   std::stop_token stop) const {
-  for (const plan::DesiredJob& job : plan.jobs_to_create) {
+  for (const model::DesiredJob& job : plan.jobs_to_create) {
     const auto answer = deps_.client.Do(kube::Create(kube::kJobs, *job.object, AsOperator()), stop);
     const absl::Status& status = answer.status();
     if (IsRejected(status)) {
@@ -228,9 +228,9 @@ absl::Status Executor::ChangeJobs(const plan::Snapshot& snapshot, const plan::Pl
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> Executor::Annotate(const plan::Plan& plan, std::stop_token stop) const {
+absl::StatusOr<size_t> Executor::Annotate(const model::Plan& plan, std::stop_token stop) const {
   return TryAll(plan.annotations.size(), stop, [&](size_t i) {
-    const plan::PodAnnotation& request = plan.annotations[i];
+    const model::PodAnnotation& request = plan.annotations[i];
     const absl::Status status = turns_.Run(request.ns, stop, [&](std::stop_token ending) {
       return request.held == nullptr ? AnnotateAny(request, ending) : AnnotateHeld(request, ending);
     });
@@ -238,7 +238,8 @@ absl::StatusOr<size_t> Executor::Annotate(const plan::Plan& plan, std::stop_toke
   });
 }
 
-absl::Status Executor::AnnotateAny(const plan::PodAnnotation& request, std::stop_token stop) const {
+absl::Status Executor::AnnotateAny(const model::PodAnnotation& request,
+                                   std::stop_token stop) const {
   // The uid is a precondition: the API server rejects the patch for a new pod with this name.
   const Json patch = {
       {"metadata", {{"uid", request.uid}, {"annotations", {{request.key, request.value}}}}}};
@@ -249,7 +250,7 @@ absl::Status Executor::AnnotateAny(const plan::PodAnnotation& request, std::stop
                                                                            : answer.status();
 }
 
-absl::Status Executor::AnnotateHeld(const plan::PodAnnotation& request,
+absl::Status Executor::AnnotateHeld(const model::PodAnnotation& request,
                                     std::stop_token stop) const {
   CW_ASSIGN_OR_RETURN(const Json patch,
                       gate::AnnotationPatch(*request.held, request.key, request.value));
@@ -259,10 +260,10 @@ absl::Status Executor::AnnotateHeld(const plan::PodAnnotation& request,
                                                                               : answer.status();
 }
 
-absl::StatusOr<size_t> Executor::Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
+absl::StatusOr<size_t> Executor::Release(const model::Snapshot& snapshot, const model::Plan& plan,
                                          std::stop_token stop) const {
-  const std::span<const plan::GateRelease> all(plan.releases);
-  const auto other = std::find_if(all.begin(), all.end(), [](const plan::GateRelease& release) {
+  const std::span<const model::GateRelease> all(plan.releases);
+  const auto other = std::find_if(all.begin(), all.end(), [](const model::GateRelease& release) {
     return release.reason != api::reason::kReleasedForBuild;
   });
   const auto builders = static_cast<size_t>(other - all.begin());
@@ -271,7 +272,7 @@ absl::StatusOr<size_t> Executor::Release(const plan::Snapshot& snapshot, const p
   const auto then = ReleaseAll(snapshot, all.subspan(builders), released, stop);
   // Record the events after all patches, because writing events also loads the API server and must
   // not delay a release.
-  for (const plan::GateRelease* release : released.releases) {
+  for (const model::GateRelease* release : released.releases) {
     RecordEvent(release->event);
   }
   CW_RETURN_IF_ERROR(first.status());
@@ -279,15 +280,15 @@ absl::StatusOr<size_t> Executor::Release(const plan::Snapshot& snapshot, const p
   return *first + *then;
 }
 
-absl::StatusOr<size_t> Executor::ReleaseAll(const plan::Snapshot& snapshot,
-                                            std::span<const plan::GateRelease> releases,
+absl::StatusOr<size_t> Executor::ReleaseAll(const model::Snapshot& snapshot,
+                                            std::span<const model::GateRelease> releases,
                                             Released& released, std::stop_token stop) const {
   const api::CacheWarmup& warmup = snapshot.warmup;
   // A deleted warmup has no resourceVersion, because it was not read from the store. Count its
   // releases without its name: a series with the name would be created again after it was removed.
   const std::string counted = warmup.resource_version.empty() ? "" : warmup.name;
   return TryAll(releases.size(), stop, [&](size_t i) {
-    const plan::GateRelease& release = releases[i];
+    const model::GateRelease& release = releases[i];
     const auto done = ReleaseGate(deps_.client, turns_, release, stop);
     if (done.ok() && *done) {
       released.Add(release);
@@ -301,7 +302,7 @@ absl::StatusOr<size_t> Executor::ReleaseAll(const plan::Snapshot& snapshot,
   });
 }
 
-void Executor::RecordEvent(const plan::EventRequest& request) const {
+void Executor::RecordEvent(const model::EventRequest& request) const {
   deps_.events.Record({.regarding = Regarding(request.regarding),
                        .is_warning = request.warning,
                        .reason = request.reason,
@@ -309,7 +310,7 @@ void Executor::RecordEvent(const plan::EventRequest& request) const {
                        .note = request.note});
 }
 
-void Executor::Count(const plan::Snapshot& snapshot, const plan::Plan& plan) const {
+void Executor::Count(const model::Snapshot& snapshot, const model::Plan& plan) const {
   const std::string& ns = snapshot.warmup.ns;
   const std::string& name = snapshot.warmup.name;
   for (const api::StartSample& start : plan.starts_counted) {
@@ -321,7 +322,7 @@ void Executor::Count(const plan::Snapshot& snapshot, const plan::Plan& plan) con
       deps_.metrics.compile_seconds.Observe({ns, name}, start.compiled_after_seconds);
     }
   }
-  for (const plan::BuildOutcome& build : plan.builds_finished) {
+  for (const model::BuildOutcome& build : plan.builds_finished) {
     deps_.metrics.builds.Add({ns, name, build.gpu_type, build.reason});
     deps_.metrics.build_seconds.Observe({ns, name, build.gpu_type}, build.seconds);
   }

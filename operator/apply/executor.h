@@ -15,7 +15,7 @@
 #include "lib/kube/runtime/event_recorder.h"
 #include "operator/apply/job_refusals.h"
 #include "operator/metrics.h"
-#include "operator/plan/plan.h"
+#include "operator/model/plan.h"
 
 namespace cachewarm::apply {
 
@@ -56,7 +56,7 @@ class Executor {
  public:
   explicit Executor(Dependencies deps);
 
-  absl::StatusOr<ExecuteResult> Execute(const plan::Snapshot& snapshot, const plan::Plan& plan,
+  absl::StatusOr<ExecuteResult> Execute(const model::Snapshot& snapshot, const model::Plan& plan,
                                         std::stop_token stop) const;
 
  private:
@@ -66,23 +66,23 @@ class Executor {
   // number of rejected requests, or the first error that is not a rejection.
   absl::StatusOr<size_t> TryAll(size_t count, std::stop_token stop,
                                 const std::function<absl::Status(size_t)>& each) const;
-  absl::Status WriteStatus(const plan::Snapshot& snapshot, const plan::Plan& plan,
+  absl::Status WriteStatus(const model::Snapshot& snapshot, const model::Plan& plan,
                            std::stop_token stop) const;
   absl::Status SetLabel(const api::CacheWarmup& warmup, bool inject, std::stop_token stop) const;
-  absl::StatusOr<size_t> WriteNodes(const plan::Snapshot& snapshot, const plan::Plan& plan,
+  absl::StatusOr<size_t> WriteNodes(const model::Snapshot& snapshot, const model::Plan& plan,
                                     std::stop_token stop) const;
-  absl::Status ChangeJobs(const plan::Snapshot& snapshot, const plan::Plan& plan,
+  absl::Status ChangeJobs(const model::Snapshot& snapshot, const model::Plan& plan,
                           std::stop_token stop) const;
-  absl::StatusOr<size_t> Annotate(const plan::Plan& plan, std::stop_token stop) const;
-  absl::Status AnnotateAny(const plan::PodAnnotation& request, std::stop_token stop) const;
-  absl::Status AnnotateHeld(const plan::PodAnnotation& request, std::stop_token stop) const;
-  absl::StatusOr<size_t> Release(const plan::Snapshot& snapshot, const plan::Plan& plan,
+  absl::StatusOr<size_t> Annotate(const model::Plan& plan, std::stop_token stop) const;
+  absl::Status AnnotateAny(const model::PodAnnotation& request, std::stop_token stop) const;
+  absl::Status AnnotateHeld(const model::PodAnnotation& request, std::stop_token stop) const;
+  absl::StatusOr<size_t> Release(const model::Snapshot& snapshot, const model::Plan& plan,
                                  std::stop_token stop) const;
-  absl::StatusOr<size_t> ReleaseAll(const plan::Snapshot& snapshot,
-                                    std::span<const plan::GateRelease> releases, Released& released,
-                                    std::stop_token stop) const;
-  void RecordEvent(const plan::EventRequest& request) const;
-  void Count(const plan::Snapshot& snapshot, const plan::Plan& plan) const;
+  absl::StatusOr<size_t> ReleaseAll(const model::Snapshot& snapshot,
+                                    std::span<const model::GateRelease> releases,
+                                    Released& released, std::stop_token stop) const;
+  void RecordEvent(const model::EventRequest& request) const;
+  void Count(const model::Snapshot& snapshot, const model::Plan& plan) const;
 
   Dependencies deps_;
   mutable std::counting_semaphore<> slots_;
@@ -98,6 +98,6 @@ class Executor {
 // controllers::HeldPods releases the pod past its deadline. Also returns ABORTED and
 // DEADLINE_EXCEEDED of `turns`, which limits patches in slow namespaces.
 absl::StatusOr<bool> ReleaseGate(kube::Client& client, gate::SlowNamespaceLimiter& turns,
-                                 const plan::GateRelease& release, std::stop_token stop);
+                                 const model::GateRelease& release, std::stop_token stop);
 
 }  // namespace cachewarm::apply

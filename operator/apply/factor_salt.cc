@@ -9,6 +9,7 @@
 #include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/base64.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
 #include "lib/kube/core/request.h"
@@ -60,11 +61,11 @@ absl::StatusOr<std::string> FactorSalt::ReadOrCreate(std::stop_token stop) {
         name.name));
   }
   CW_RETURN_IF_ERROR(read.status());
-  const auto stored = codec::DecodeBase64(kube::TextAt(*read, {"data", kSaltEntry}));
+  const auto stored = codec::DecodeBase64(codec::TextAt(*read, {"data", kSaltEntry}));
   if (stored.ok() && stored->size() >= factors::kSaltBytesMin) {
     return *stored;
   }
-  if (!kube::TextAt(*read, {"data", kSaltEntry}).empty()) {
+  if (!codec::TextAt(*read, {"data", kSaltEntry}).empty()) {
     return absl::FailedPreconditionError(
         fmt::format("data.{} is not the base64 text of at least {} bytes; remove it, so that the "
                     "operator creates another salt",

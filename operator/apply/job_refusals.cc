@@ -31,9 +31,9 @@ void JobRefusals::KeepOnly(const std::string& warmup_uid, const std::set<std::st
   }
 }
 
-std::vector<plan::BuilderJob> JobRefusals::Of(const std::string& warmup_uid) const {
+std::vector<model::BuilderJob> JobRefusals::Of(const std::string& warmup_uid) const {
   std::lock_guard lock(mutex_);
-  std::vector<plan::BuilderJob> jobs;
+  std::vector<model::BuilderJob> jobs;
   if (const auto own = messages_.find(warmup_uid); own != messages_.end()) {
     for (const auto& [job, message] : own->second) {
       jobs.push_back({.name = job, .refused = true, .message = message});

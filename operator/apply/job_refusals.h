@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/plan/snapshot.h"
+#include "operator/model/snapshot.h"
 
 namespace cachewarm::apply {
 
@@ -23,7 +23,7 @@ class JobRefusals {
   void KeepOnly(const std::string& warmup_uid, const std::set<std::string>& jobs);
 
   // Returns the rejected Jobs of this warmup, with `refused` set.
-  std::vector<plan::BuilderJob> Of(const std::string& warmup_uid) const;
+  std::vector<model::BuilderJob> Of(const std::string& warmup_uid) const;
 
  private:
   mutable std::mutex mutex_;

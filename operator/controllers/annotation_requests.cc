@@ -4,6 +4,7 @@
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::controllers {
@@ -62,7 +63,7 @@ absl::StatusOr<kube::Outcome> AnnotationRequests::Advance(const AnnotationSubjec
   for (int i = 0; i < kStepsAtOnce; ++i) {
     request.now = deps_.clock.Now();
     request.present = present.get();
-    const annotations::Decision decision = annotations::Decide(request);
+    const annotations::NextStep decision = annotations::FindNextStep(request);
     if (decision.step == Step::kNothing) {
       RecordNewProblems(subject.regarding, key, decision.problems);
       return kube::Outcome{.requeue_after = decision.requeue_after};
@@ -76,7 +77,7 @@ absl::StatusOr<kube::Outcome> AnnotationRequests::Advance(const AnnotationSubjec
   return kube::Outcome{};
 }
 
-absl::StatusOr<kube::Object> AnnotationRequests::ExecuteStep(const annotations::Decision& decision,
+absl::StatusOr<kube::Object> AnnotationRequests::ExecuteStep(const annotations::NextStep& decision,
                                                              const kube::Object& present,
                                                              std::stop_token stop) {
   kube::Request request;
@@ -101,14 +102,14 @@ absl::StatusOr<kube::Object> AnnotationRequests::ExecuteStep(const annotations::
 }
 
 void AnnotationRequests::RecordEvents(const kube::Object& regarding,
-                                      const std::vector<annotations::Note>& notes) {
-  for (const annotations::Note& note : notes) {
+                                      const std::vector<annotations::WorkloadNote>& notes) {
+  for (const annotations::WorkloadNote& note : notes) {
     deps_.events.Record({.regarding = regarding,
                          .is_warning = note.is_warning,
                          .reason = std::string(note.reason),
                          .action = "Warm",
                          .note = note.text});
-    deps_.log.Info("event recorded for workload", {{"kind", kube::TextAt(*regarding, {"kind"})},
+    deps_.log.Info("event recorded for workload", {{"kind", codec::TextAt(*regarding, {"kind"})},
                                                    {"name", kube::NameOf(*regarding).ToString()},
                                                    {"reason", note.reason},
                                                    {"note", note.text}});
@@ -116,12 +117,12 @@ void AnnotationRequests::RecordEvents(const kube::Object& regarding,
 }
 
 void AnnotationRequests::RecordNewProblems(const kube::Object& regarding, const std::string& key,
-                                           const std::vector<annotations::Note>& problems) {
-  std::vector<annotations::Note> fresh;
+                                           const std::vector<annotations::WorkloadNote>& problems) {
+  std::vector<annotations::WorkloadNote> fresh;
   {
     std::lock_guard lock(mutex_);
     std::set<std::string> now;
-    for (const annotations::Note& note : problems) {
+    for (const annotations::WorkloadNote& note : problems) {
       now.insert(note.text);
       if (!reported_[key].contains(note.text)) {
         fresh.push_back(note);

@@ -13,7 +13,7 @@
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/controller.h"
 #include "lib/kube/runtime/event_recorder.h"
-#include "operator/annotations/decide.h"
+#include "operator/annotations/next_step.h"
 #include "operator/controllers/annotation_subject.h"
 #include "operator/observe/annotation_triggers.h"
 #include "operator/observe/cluster_cache.h"
@@ -21,7 +21,7 @@
 namespace cachewarm::controllers {
 
 // Creates, updates and deletes the CacheWarmup that a workload's annotations or its namespace's
-// label request; annotations::Decide() decides each step. The work queue key is an
+// label request; annotations::FindNextStep() decides each step. The work queue key is an
 // observe::WorkloadKey. Never changes the workload itself. Records an event when a problem appears,
 // and no further one while the problem lasts.
 class AnnotationRequests {
@@ -43,12 +43,13 @@ class AnnotationRequests {
   absl::StatusOr<kube::Outcome> Advance(const AnnotationSubject& subject, const std::string& key,
                                         std::stop_token stop);
   // Executes one step. Returns the CacheWarmup after the step; null if the step deleted it.
-  absl::StatusOr<kube::Object> ExecuteStep(const annotations::Decision& decision,
+  absl::StatusOr<kube::Object> ExecuteStep(const annotations::NextStep& decision,
                                            const kube::Object& present, std::stop_token stop);
-  void RecordEvents(const kube::Object& regarding, const std::vector<annotations::Note>& notes);
+  void RecordEvents(const kube::Object& regarding,
+                    const std::vector<annotations::WorkloadNote>& notes);
   // Records an event for each problem that the last call for `key` did not have.
   void RecordNewProblems(const kube::Object& regarding, const std::string& key,
-                         const std::vector<annotations::Note>& problems);
+                         const std::vector<annotations::WorkloadNote>& problems);
   void Forget(const std::string& key);
 
   const observe::ClusterCache& cluster_;

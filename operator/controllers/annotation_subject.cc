@@ -6,6 +6,7 @@
 
 #include "lib/api/names.h"
 #include "lib/api/workload_kinds.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "operator/annotations/warmup_name.h"
 #include "operator/workloads/accelerators.h"
@@ -23,12 +24,12 @@ bool IsChildOfWorkload(const Json& workload) {
 }
 
 bool HasEnded(const Json& job) {
-  const Json* conditions = kube::At(job, {"status", "conditions"});
-  return kube::TextAt(job, {"kind"}) == "Job" && conditions != nullptr && conditions->is_array() &&
-         std::any_of(conditions->begin(), conditions->end(), [](const Json& condition) {
-           const std::string type = kube::TextAt(condition, {"type"});
+  const Json& conditions = codec::ListAt(job, {"status", "conditions"});
+  return codec::TextAt(job, {"kind"}) == "Job" &&
+         std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
+           const std::string type = codec::TextAt(condition, {"type"});
            return (type == "Complete" || type == "Failed") &&
-                  kube::TextAt(condition, {"status"}) == "True";
+                  codec::TextAt(condition, {"status"}) == "True";
          });
 }
 
@@ -68,8 +69,8 @@ std::optional<AnnotationSubject> FindAnnotationSubject(const observe::ClusterCac
   const kube::Object ns = cluster.namespaces.store().Get({.name = key.name.ns});
   annotations::AnnotationRequest request{
       .warmup = annotations::WarmupName(key.name.name),
-      .api_version = kube::TextAt(*workload, {"apiVersion"}),
-      .kind = kube::TextAt(*workload, {"kind"}),
+      .api_version = codec::TextAt(*workload, {"apiVersion"}),
+      .kind = codec::TextAt(*workload, {"kind"}),
       .ns = key.name.ns,
       .name = key.name.name,
       .uid = kube::UidOf(*workload),

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "operator/annotations/decide.h"
+#include "operator/annotations/next_step.h"
 #include "operator/observe/annotation_triggers.h"
 #include "operator/observe/cluster_cache.h"
 

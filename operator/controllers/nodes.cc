@@ -8,7 +8,7 @@
 #include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
-#include "operator/observe/snapshot.h"
+#include "operator/observe/observe_warmup.h"
 #include "operator/plan/eviction/confirm.h"
 #include "operator/plan/nodes/offer.h"
 #include "operator/plan/scheduling/pod_shape.h"

@@ -29,7 +29,7 @@ class Nodes {
     const Clock& clock;
     const op::Metrics& metrics;
     Log& log;
-    plan::Settings settings;
+    model::Settings settings;
     std::string agent_namespace;
   };
 

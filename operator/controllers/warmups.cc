@@ -11,7 +11,7 @@
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
 #include "operator/observe/workload.h"
-#include "operator/plan/plan.h"
+#include "operator/plan/decide.h"
 
 namespace cachewarm::controllers {
 namespace {
@@ -30,16 +30,16 @@ constexpr Duration kRejectedRetry{30'000};
 // A pod that is held this long after its deadline counts as overdue. A release takes less.
 constexpr Duration kReleaseDelay{10'000};
 
-std::string_view ResultName(const plan::AdmissionDryRun& result) {
-  if (result.unmodified == plan::DryRunResult::kRefused) {
+std::string_view ResultName(const model::AdmissionDryRun& result) {
+  if (result.unmodified == model::DryRunResult::kRefused) {
     return "refused_as_it_is";
   }
   switch (result.injected) {
-    case plan::DryRunResult::kAllowed:
+    case model::DryRunResult::kAllowed:
       return "allowed";
-    case plan::DryRunResult::kRefused:
+    case model::DryRunResult::kRefused:
       return "refused_injected";
-    case plan::DryRunResult::kUnknown:
+    case model::DryRunResult::kUnknown:
       return "unknown";
   }
   return "unknown";
@@ -56,7 +56,7 @@ double NodesWaiting(const api::WarmupStatus& status) {
 }
 
 // Sets the gauges of the held pods of the warmup.
-void CountHeldPods(const op::Metrics& metrics, const plan::Snapshot& snapshot) {
+void CountHeldPods(const op::Metrics& metrics, const model::Snapshot& snapshot) {
   const api::CacheWarmup& warmup = snapshot.warmup;
   const Duration longest = std::chrono::seconds(warmup.spec.gate.max_hold_seconds);
   int held = 0;
@@ -154,8 +154,8 @@ absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
 }
 
 absl::StatusOr<kube::Outcome> Warmups::RunDryRun(const api::CacheWarmup& warmup,
-                                                 const plan::Plan& plan, std::stop_token stop) {
-  std::optional<plan::AdmissionDryRun> result;
+                                                 const model::Plan& plan, std::stop_token stop) {
+  std::optional<model::AdmissionDryRun> result;
   const bool lacks_pods = observe::LacksPods(deps_.cluster, warmup);
   if (plan.dry_run.has_value()) {
     result = deps_.dry_runs.Run(warmup.uid, warmup.ns, *plan.dry_run, stop);
@@ -184,7 +184,7 @@ absl::StatusOr<kube::Outcome> Warmups::CleanUp(const kube::ObjectName& name,
   kube::Outcome outcome;
   for (const std::string& uid : uids) {
     api::CacheWarmup gone{.ns = name.ns, .name = name.name, .uid = uid, .deleting = true};
-    plan::Snapshot snapshot = Observe(gone, "");
+    model::Snapshot snapshot = Observe(gone, "");
     if (!is_gone) {
       // The pods belong to the present warmup of this name, not to the deleted one.
       snapshot.pods.clear();
@@ -214,16 +214,16 @@ void Warmups::ForgetOthers(const kube::ObjectName& name, const std::string& uid)
   deps_.job_refusals.KeepOnly(before, {});
 }
 
-std::pair<plan::Snapshot, plan::Plan> Warmups::Decide(const api::CacheWarmup& warmup,
+std::pair<model::Snapshot, model::Plan> Warmups::Decide(const api::CacheWarmup& warmup,
                                                       std::string salt) {
   std::lock_guard lock(observe_mutex_);
-  plan::Snapshot snapshot = Observe(warmup, std::move(salt));
-  plan::Plan plan = plan::Decide(snapshot);
+  model::Snapshot snapshot = Observe(warmup, std::move(salt));
+  model::Plan plan = plan::Decide(snapshot);
   snapshot.nodes = {};
   return {std::move(snapshot), std::move(plan)};
 }
 
-plan::Snapshot Warmups::Observe(const api::CacheWarmup& warmup, std::string salt) const {
+model::Snapshot Warmups::Observe(const api::CacheWarmup& warmup, std::string salt) const {
   return observe::Observe(deps_.cluster, warmup,
                           {.now = deps_.clock.Now(),
                            .settings = deps_.settings,

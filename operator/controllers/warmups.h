@@ -15,7 +15,7 @@
 #include "operator/apply/executor.h"
 #include "operator/apply/job_refusals.h"
 #include "operator/dry_run/dry_runs.h"
-#include "operator/observe/snapshot.h"
+#include "operator/observe/observe_warmup.h"
 
 namespace cachewarm::controllers {
 
@@ -35,7 +35,7 @@ class Warmups {
     apply::JobRefusals& job_refusals;
     const Clock& clock;
     const op::Metrics& metrics;
-    plan::Settings settings;
+    model::Settings settings;
     std::string agent_namespace;
     // Returns Snapshot::factor_salt. May send a request.
     std::function<std::string(std::stop_token)> factor_salt;
@@ -50,7 +50,7 @@ class Warmups {
 
  private:
   absl::StatusOr<kube::Outcome> Advance(const api::CacheWarmup& warmup, std::stop_token stop);
-  absl::StatusOr<kube::Outcome> RunDryRun(const api::CacheWarmup& warmup, const plan::Plan& plan,
+  absl::StatusOr<kube::Outcome> RunDryRun(const api::CacheWarmup& warmup, const model::Plan& plan,
                                           std::stop_token stop);
   absl::StatusOr<kube::Outcome> CleanUp(const kube::ObjectName& name, const std::string& live_uid,
                                         std::stop_token stop);
@@ -60,8 +60,8 @@ class Warmups {
   // Observes and plans, on one thread at a time, so that only one snapshot with all nodes is in
   // memory. Returns the snapshot without its nodes, so that they do not stay in memory while the
   // plan is executed, which takes longer than planning.
-  std::pair<plan::Snapshot, plan::Plan> Decide(const api::CacheWarmup& warmup, std::string salt);
-  plan::Snapshot Observe(const api::CacheWarmup& warmup, std::string salt) const;
+  std::pair<model::Snapshot, model::Plan> Decide(const api::CacheWarmup& warmup, std::string salt);
+  model::Snapshot Observe(const api::CacheWarmup& warmup, std::string salt) const;
   // Returns true until the store has the operator's last write to this warmup.
   bool IsStale(const api::CacheWarmup& warmup);
   void RecordWrite(const api::CacheWarmup& warmup);

@@ -31,29 +31,30 @@ absl::Status DryRunCreate(kube::Client& client, const std::string& ns, codec::Js
 
 }  // namespace
 
-plan::DryRunResult Classify(const absl::Status& status) {
+model::DryRunResult Classify(const absl::Status& status) {
   if (status.ok()) {
-    return plan::DryRunResult::kAllowed;
+    return model::DryRunResult::kAllowed;
   }
   const std::string message = Message(status);
   const bool inconclusive =
       std::any_of(kInconclusive.begin(), kInconclusive.end(),
                   [&](std::string_view part) { return message.find(part) != std::string::npos; });
   const bool rejects_pod = absl::IsPermissionDenied(status) || absl::IsInvalidArgument(status);
-  return rejects_pod && !inconclusive ? plan::DryRunResult::kRefused : plan::DryRunResult::kUnknown;
+  return rejects_pod && !inconclusive ? model::DryRunResult::kRefused
+                                      : model::DryRunResult::kUnknown;
 }
 
-plan::AdmissionDryRun DryRuns::Last(const std::string& warmup_uid) const {
+model::AdmissionDryRun DryRuns::Last(const std::string& warmup_uid) const {
   std::lock_guard lock(mutex_);
   const auto found = entries_.find(warmup_uid);
-  return found == entries_.end() ? plan::AdmissionDryRun{} : found->second.result;
+  return found == entries_.end() ? model::AdmissionDryRun{} : found->second.result;
 }
 
-plan::AdmissionDryRun DryRuns::Run(const std::string& warmup_uid, const std::string& ns,
-                                   const plan::DryRunRequest& request, std::stop_token stop) {
-  plan::AdmissionDryRun result{.fingerprint = request.fingerprint};
+model::AdmissionDryRun DryRuns::Run(const std::string& warmup_uid, const std::string& ns,
+                                    const model::DryRunRequest& request, std::stop_token stop) {
+  model::AdmissionDryRun result{.fingerprint = request.fingerprint};
   result.unmodified = Classify(DryRunCreate(client_, ns, *request.unmodified, stop));
-  if (result.unmodified != plan::DryRunResult::kRefused) {
+  if (result.unmodified != model::DryRunResult::kRefused) {
     const absl::Status injected = DryRunCreate(client_, ns, *request.injected, stop);
     result.injected = Classify(injected);
     result.message = injected.ok() ? "" : Message(injected);
@@ -64,10 +65,10 @@ plan::AdmissionDryRun DryRuns::Run(const std::string& warmup_uid, const std::str
   return result;
 }
 
-std::optional<plan::AdmissionDryRun> DryRuns::Rerun(const std::string& warmup_uid,
-                                                    const std::string& ns, Duration interval,
-                                                    std::stop_token stop) {
-  plan::DryRunRequest request;
+std::optional<model::AdmissionDryRun> DryRuns::Rerun(const std::string& warmup_uid,
+                                                     const std::string& ns, Duration interval,
+                                                     std::stop_token stop) {
+  model::DryRunRequest request;
   {
     std::lock_guard lock(mutex_);
     const auto found = entries_.find(warmup_uid);

@@ -10,14 +10,14 @@
 #include "absl/status/status.h"
 #include "lib/base/clock.h"
 #include "lib/kube/client/client.h"
-#include "operator/plan/plan.h"
+#include "operator/model/plan.h"
 
 namespace cachewarm::dry_run {
 
 // Classifies the answer to a dry-run create. Only a rejection of the pod's content is kRefused.
 // Quota, rate limits, webhooks that fail or do not support dry run, missing permissions of the
 // operator and an unreachable server are kUnknown.
-plan::DryRunResult Classify(const absl::Status& status);
+model::DryRunResult Classify(const absl::Status& status);
 
 // Creates two pods with dryRun=All, one unmodified and one injected, and keeps the last result of
 // each warmup. State is in memory only: a new leader repeats the dry runs. Thread-safe.
@@ -27,26 +27,26 @@ class DryRuns {
   DryRuns(kube::Client& client, const Clock& clock) : client_(client), clock_(clock) {}
 
   // Returns the last result; its fingerprint is empty if there is no result.
-  plan::AdmissionDryRun Last(const std::string& warmup_uid) const;
+  model::AdmissionDryRun Last(const std::string& warmup_uid) const;
 
   // Creates both pods of `request` in `ns` with dryRun=All and keeps the result. Tries the
   // unmodified pod first: if the API server rejects that pod too, a rejection of the injected pod
   // proves nothing.
-  plan::AdmissionDryRun Run(const std::string& warmup_uid, const std::string& ns,
-                            const plan::DryRunRequest& request, std::stop_token stop);
+  model::AdmissionDryRun Run(const std::string& warmup_uid, const std::string& ns,
+                             const model::DryRunRequest& request, std::stop_token stop);
 
   // Repeats the last request of the warmup, at most once per `interval`. Call when the API server
   // seems to reject the warmup's pods. Returns nullopt if there was no request, or if `interval`
   // has not passed since the last result.
-  std::optional<plan::AdmissionDryRun> Rerun(const std::string& warmup_uid, const std::string& ns,
-                                             Duration interval, std::stop_token stop);
+  std::optional<model::AdmissionDryRun> Rerun(const std::string& warmup_uid, const std::string& ns,
+                                              Duration interval, std::stop_token stop);
 
   void Forget(const std::string& warmup_uid);
 
  private:
   struct Entry {
-    plan::DryRunRequest request;
-    plan::AdmissionDryRun result;
+    model::DryRunRequest request;
+    model::AdmissionDryRun result;
   };
 
   kube::Client& client_;

@@ -3,6 +3,7 @@
 
 #include "lib/api/names.h"
 #include "lib/api/workload_kinds.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::observe {
@@ -12,19 +13,19 @@ namespace {
 // writes, which then cause only one reconcile.
 constexpr Duration kBurst{50};
 
-bool DiffersAt(const kube::Change& change, std::initializer_list<std::string_view> path) {
+bool DiffersAt(const kube::Change& change, codec::JsonPath path) {
   if (change.before == nullptr || change.after == nullptr) {
     return true;
   }
-  const codec::Json* before = kube::At(*change.before, path);
-  const codec::Json* after = kube::At(*change.after, path);
+  const codec::Json* before = codec::At(*change.before, path);
+  const codec::Json* after = codec::At(*change.after, path);
   return before == nullptr || after == nullptr ? before != after : *before != *after;
 }
 
 }  // namespace
 
 bool IsOptedIn(const codec::Json& ns) {
-  return kube::TextAt(ns, {"metadata", "labels", api::kWarmAnnotation}) == "true";
+  return codec::TextAt(ns, {"metadata", "labels", api::kWarmAnnotation}) == "true";
 }
 
 absl::StatusOr<WorkloadKey> WorkloadKey::Parse(std::string_view key) {
@@ -82,7 +83,7 @@ void AnnotationTriggers::OnWarmup(const kube::Change& change) {
 }
 
 void AnnotationTriggers::AddAll(const std::string& ns, Duration delay) {
-  for (const api::WorkloadKind& each : api::kWorkloadKinds) {
+  for (const api::SupportedKind& each : api::kWorkloadKinds) {
     const kube::Store* store = cluster_.WorkloadStore(each.kind);
     if (store == nullptr) {
       continue;

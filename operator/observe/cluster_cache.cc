@@ -7,10 +7,10 @@
 #include "lib/api/names.h"
 #include "lib/api/startup_taint.h"
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/fingerprint/offered.h"
 #include "lib/kube/core/request.h"
-#include "operator/observe/label_names.h"
 #include "operator/observe/projections.h"
 
 namespace cachewarm::observe {
@@ -59,7 +59,7 @@ kube::ReflectorOptions WatchedEvents(const Table& table, std::string_view reason
   kube::ReflectorOptions options = Watched(table, kube::kEvents, &ProjectEvent);
   options.field_selector = "reason=" + std::string(reason);
   options.index = [](const codec::Json& event) {
-    return std::vector<std::string>{kube::TextAt(event, {"regarding", "uid"})};
+    return std::vector<std::string>{codec::TextAt(event, {"regarding", "uid"})};
   };
   return options;
 }
@@ -75,7 +75,7 @@ kube::ReflectorOptions WatchedSlices(const Table& table) {
   options.page_items = kSmallPage;
   options.field_selector = fmt::format("spec.driver={}", fingerprint::kNvidiaDraDriver);
   options.index = [](const codec::Json& slice) {
-    return std::vector<std::string>{kube::TextAt(slice, {"spec", "nodeName"})};
+    return std::vector<std::string>{codec::TextAt(slice, {"spec", "nodeName"})};
   };
   return options;
 }
@@ -101,15 +101,6 @@ auto DecodeWith(absl::StatusOr<T> (*decode)(const codec::Json&)) {
   return [decode](const kube::Object& object) { return decode(*object); };
 }
 
-Decoded<api::Node>::Decode NodeDecoder() {
-  return [names = std::make_shared<LabelNames>()](
-             const kube::Object& object) -> absl::StatusOr<api::Node> {
-    CW_ASSIGN_OR_RETURN(api::Node node, api::DecodeNode(*object));
-    names->Share(node.meta.labels);
-    return node;
-  };
-}
-
 }  // namespace
 
 std::string InjectedIndex(const std::string& ns, const std::string& warmup) {
@@ -129,33 +120,31 @@ std::string MountsIndex(const std::string& node) {
 }
 
 bool HasCacheVolume(const codec::Json& pod) {
-  const codec::Json* volumes = kube::At(pod, {"spec", "volumes"});
+  const codec::Json* volumes = codec::At(pod, {"spec", "volumes"});
   return volumes != nullptr && volumes->is_array() &&
          std::any_of(volumes->begin(), volumes->end(), [](const codec::Json& volume) {
-           return kube::TextAt(volume, {"name"}) == api::kVolume;
+           return codec::TextAt(volume, {"name"}) == api::kVolume;
          });
 }
 
 std::vector<std::string> NodeIndex(const codec::Json& node) {
-  const codec::Json* taints = kube::At(node, {"spec", "taints"});
-  const bool warming = taints != nullptr && taints->is_array() &&
-                       std::any_of(taints->begin(), taints->end(), [](const codec::Json& taint) {
-                         return api::IsStartupTaint(kube::TextAt(taint, {"key"}));
-                       });
+  const codec::Json& taints = codec::ListAt(node, {"spec", "taints"});
+  const bool warming = std::any_of(taints.begin(), taints.end(), [](const codec::Json& taint) {
+    return api::IsStartupTaint(codec::TextAt(taint, {"key"}));
+  });
   return warming ? std::vector<std::string>{kWarmingIndex} : std::vector<std::string>();
 }
 
 bool IsHeldAtGate(const codec::Json& pod) {
-  const codec::Json* gates = kube::At(pod, {"spec", "schedulingGates"});
-  return gates != nullptr && gates->is_array() &&
-         std::any_of(gates->begin(), gates->end(), [](const codec::Json& gate) {
-           return kube::TextAt(gate, {"name"}) == api::kSchedulingGate;
-         });
+  const codec::Json& gates = codec::ListAt(pod, {"spec", "schedulingGates"});
+  return std::any_of(gates.begin(), gates.end(), [](const codec::Json& gate) {
+    return codec::TextAt(gate, {"name"}) == api::kSchedulingGate;
+  });
 }
 
 std::string WarmupOf(const codec::Json& pod) {
   return std::string(
-      api::WarmupNameIn(kube::TextAt(pod, {"metadata", "annotations", api::kWarmupAnnotation})));
+      api::WarmupNameIn(codec::TextAt(pod, {"metadata", "annotations", api::kWarmupAnnotation})));
 }
 
 std::vector<std::string> PodIndex(const codec::Json& pod) {
@@ -168,12 +157,13 @@ std::vector<std::string> PodIndex(const codec::Json& pod) {
     values.push_back(InjectedIndex(kube::NameOf(pod).ns, warmup));
   }
   const std::string builder_of =
-      kube::TextAt(pod, {"metadata", "labels", api::kBuilderWarmupLabel});
+      codec::TextAt(pod, {"metadata", "labels", api::kBuilderWarmupLabel});
   if (!builder_of.empty()) {
     values.push_back(BuilderIndex(builder_of));
   }
-  const std::string node = kube::TextAt(pod, {"spec", "nodeName"});
-  if (!node.empty() && kube::TextAt(pod, {"metadata", "labels", kAgentLabel}) == kAgentLabelValue) {
+  const std::string node = codec::TextAt(pod, {"spec", "nodeName"});
+  if (!node.empty() &&
+      codec::TextAt(pod, {"metadata", "labels", kAgentLabel}) == kAgentLabelValue) {
     values.push_back(AgentIndex(node));
   }
   if (HasCacheVolume(pod)) {
@@ -200,7 +190,7 @@ ClusterCache::ClusterCache(const kube::Runtime& runtime)
       warmup_views("CacheWarmup", warmups.store(), DecodeWith(&api::DecodeCacheWarmup),
                    runtime.log),
       node_cache_views(node_caches.store(), runtime.log),
-      node_views("Node", nodes.store(), NodeDecoder(), runtime.log),
+      node_views("Node", nodes.store(), DecodeWith(&api::DecodeNode), runtime.log),
       pod_views("Pod", pods.store(), &DecodeLeanPod, runtime.log, kPodValuesMax),
       runtime_(runtime) {
   for (const kube::Resource& resource :

@@ -10,6 +10,7 @@
 #include "lib/api/condition.h"
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/owners.h"
 #include "operator/observe/workload.h"
@@ -24,12 +25,13 @@ using Owner = std::pair<std::string, std::string>;  // kind, name
 
 bool TemplateHasHostPath(const Json& workload) {
   const Json* pod_template = workloads::ShapeOf(workload).pod_template;
-  const Json* volumes =
-      pod_template == nullptr ? nullptr : kube::At(*pod_template, {"spec", "volumes"});
-  return volumes != nullptr && volumes->is_array() &&
-         std::any_of(volumes->begin(), volumes->end(), [](const Json& volume) {
-           return volume.is_object() && volume.contains("hostPath");
-         });
+  if (pod_template == nullptr) {
+    return false;
+  }
+  const Json& volumes = codec::ListAt(*pod_template, {"spec", "volumes"});
+  return std::any_of(volumes.begin(), volumes.end(), [](const Json& volume) {
+    return volume.is_object() && volume.contains("hostPath");
+  });
 }
 
 bool MentionsCachewarm(const std::string& message, std::string_view root) {
@@ -41,22 +43,18 @@ bool MentionsCachewarm(const std::string& message, std::string_view root) {
   });
 }
 
-plan::CreateFailure FromCondition(const Json& workload, std::string_view root) {
-  plan::CreateFailure failure;
-  const Json* conditions = kube::At(workload, {"status", "conditions"});
-  if (conditions == nullptr || !conditions->is_array()) {
-    return failure;
-  }
+model::CreateFailure FromCondition(const Json& workload, std::string_view root) {
+  model::CreateFailure failure;
   const bool own_host_path = TemplateHasHostPath(workload);
-  for (const Json& condition : *conditions) {
-    const std::string message = kube::TextAt(condition, {"message"});
+  for (const Json& condition : codec::ListAt(workload, {"status", "conditions"})) {
+    const std::string message = codec::TextAt(condition, {"message"});
     const bool is_relevant = MentionsCachewarm(message, root) ||
                              (!own_host_path && message.find("hostPath") != std::string::npos);
-    if (kube::TextAt(condition, {"type"}) != "ReplicaFailure" ||
-        kube::TextAt(condition, {"status"}) != "True" || !is_relevant) {
+    if (codec::TextAt(condition, {"type"}) != "ReplicaFailure" ||
+        codec::TextAt(condition, {"status"}) != "True" || !is_relevant) {
       continue;
     }
-    const auto time = ParseTime(kube::TextAt(condition, {"lastTransitionTime"}));
+    const auto time = ParseTime(codec::TextAt(condition, {"lastTransitionTime"}));
     failure = {.time = time.value_or(WallTime{}), .message = message};
   }
   return failure;
@@ -66,10 +64,10 @@ plan::CreateFailure FromCondition(const Json& workload, std::string_view root) {
 // fields (events.k8s.io/v1, k8s.io/api).
 WallTime LastSeen(const Json& event) {
   WallTime last{};
-  for (const auto& path : {std::initializer_list<std::string_view>{"series", "lastObservedTime"},
-                           std::initializer_list<std::string_view>{"deprecatedLastTimestamp"},
-                           std::initializer_list<std::string_view>{"eventTime"}}) {
-    last = std::max(last, ParseTime(kube::TextAt(event, path)).value_or(WallTime{}));
+  for (const auto& path :
+       {codec::JsonPath{"series", "lastObservedTime"}, codec::JsonPath{"deprecatedLastTimestamp"},
+        codec::JsonPath{"eventTime"}}) {
+    last = std::max(last, ParseTime(codec::TextAt(event, path)).value_or(WallTime{}));
   }
   return last;
 }
@@ -78,7 +76,7 @@ WallTime LastSeen(const Json& event) {
 // are a Job of the warmup's CronJob, a StatefulSet of its LeaderWorkerSet, and the Deployment of a
 // KServe service.
 std::vector<kube::Object> FindOwnersByTemplate(const ClusterCache& cluster,
-                                               const plan::Snapshot& snapshot) {
+                                               const model::Snapshot& snapshot) {
   const std::map<std::string, std::string>& labels = snapshot.workload.selector;
   return labels.empty() ? std::vector<kube::Object>()
                         : FindOwners(cluster, snapshot.warmup.ns, labels);
@@ -86,7 +84,7 @@ std::vector<kube::Object> FindOwnersByTemplate(const ClusterCache& cluster,
 
 // Returns the owners whose events are read: the workload itself, the owners of its pods, and
 // `by_template`.
-std::set<Owner> FindPodOwners(const plan::Snapshot& snapshot,
+std::set<Owner> FindPodOwners(const model::Snapshot& snapshot,
                               const std::vector<kube::Object>& by_template) {
   std::set<Owner> out;
   if (const auto& ref = snapshot.warmup.spec.workload_ref) {
@@ -98,7 +96,7 @@ std::set<Owner> FindPodOwners(const plan::Snapshot& snapshot,
     }
   }
   for (const kube::Object& owner : by_template) {
-    out.emplace(kube::TextAt(*owner, {"kind"}), kube::NameOf(*owner).name);
+    out.emplace(codec::TextAt(*owner, {"kind"}), kube::NameOf(*owner).name);
   }
   return out;
 }
@@ -116,7 +114,7 @@ std::vector<kube::Object> FindCachewarmEvents(const ClusterCache& cluster, const
   return out;
 }
 
-void KeepNewer(plan::CreateFailure other, plan::CreateFailure& failure) {
+void KeepNewer(model::CreateFailure other, model::CreateFailure& failure) {
   if (other.time > failure.time) {
     failure = std::move(other);
   }
@@ -126,28 +124,29 @@ void KeepNewer(plan::CreateFailure other, plan::CreateFailure& failure) {
 // if its cause is removed, so an event from before an allowed dry run is outdated. The limit does
 // not apply to the condition ReplicaFailure, because the condition keeps the time of the first
 // rejection.
-WallTime IgnoreEventsBefore(const plan::Snapshot& snapshot) {
+WallTime IgnoreEventsBefore(const model::Snapshot& snapshot) {
   const api::Condition* ready = api::FindCondition(snapshot.warmup.status.conditions, "Ready");
   if (ready == nullptr) {
     return WallTime{};
   }
   const bool refused = ready->status == "False" && ready->reason == api::reason::kInjectionRejected;
-  const bool allowed = snapshot.dry_run.injected == plan::DryRunResult::kAllowed;
+  const bool allowed = snapshot.dry_run.injected == model::DryRunResult::kAllowed;
   return refused && allowed ? std::max(ready->last_transition_time, snapshot.dry_run.time)
                             : ready->last_transition_time;
 }
 
 }  // namespace
 
-plan::CreateFailure FindCreateFailure(const ClusterCache& cluster, const plan::Snapshot& snapshot) {
+model::CreateFailure FindCreateFailure(const ClusterCache& cluster,
+                                       const model::Snapshot& snapshot) {
   const std::string& root = snapshot.settings.root;
   const api::CacheWarmup& warmup = snapshot.warmup;
-  plan::CreateFailure failure;
+  model::CreateFailure failure;
   if (const kube::Object workload = FindReferenced(cluster, warmup); workload != nullptr) {
     failure = FromCondition(*workload, root);
   }
   const std::vector<kube::Object> events = FindCachewarmEvents(cluster, warmup.ns, root);
-  const bool by_selector = snapshot.workload.kind == plan::WorkloadKind::kSelector;
+  const bool by_selector = snapshot.workload.kind == model::WorkloadKind::kSelector;
   if (events.empty() && !by_selector) {
     return failure;
   }
@@ -159,10 +158,10 @@ plan::CreateFailure FindCreateFailure(const ClusterCache& cluster, const plan::S
   const WallTime since = IgnoreEventsBefore(snapshot);
   for (const kube::Object& event : events) {
     const WallTime time = LastSeen(*event);
-    const Owner owner{kube::TextAt(*event, {"regarding", "kind"}),
-                      kube::TextAt(*event, {"regarding", "name"})};
+    const Owner owner{codec::TextAt(*event, {"regarding", "kind"}),
+                      codec::TextAt(*event, {"regarding", "name"})};
     if (time > since && owners.contains(owner)) {
-      KeepNewer({.time = time, .message = kube::TextAt(*event, {"note"})}, failure);
+      KeepNewer({.time = time, .message = codec::TextAt(*event, {"note"})}, failure);
     }
   }
   return failure;

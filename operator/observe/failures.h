@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "operator/model/snapshot.h"
 #include "operator/observe/cluster_cache.h"
-#include "operator/plan/snapshot.h"
 
 // Finds pods that could not be created or started because cachewarm injected a volume or gate.
 // Reads the condition ReplicaFailure of workloads and the events FailedCreate (of controllers) and
@@ -27,7 +27,8 @@ namespace cachewarm::observe {
 // transition of the warmup's condition `Ready`. If `Ready` is False with the reason
 // InjectionRejected, and the last dry run was allowed, the event must also be newer than that dry
 // run.
-plan::CreateFailure FindCreateFailure(const ClusterCache& cluster, const plan::Snapshot& snapshot);
+model::CreateFailure FindCreateFailure(const ClusterCache& cluster,
+                                       const model::Snapshot& snapshot);
 
 // Returns kubelet's messages about the cache volume by pod uid. Considers only `pods` whose
 // containers have not started.

@@ -6,6 +6,7 @@
 
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::observe {
@@ -14,19 +15,13 @@ namespace {
 using codec::Json;
 using codec::PackedValue;
 
-const Json& ItemsAt(const Json& object, std::initializer_list<std::string_view> path) {
-  static const Json none = Json::array();
-  const Json* list = kube::At(object, path);
-  return list != nullptr && list->is_array() ? *list : none;
-}
-
 std::set<NamedWarmup> NamedBy(const kube::Object& node_cache) {
   std::set<NamedWarmup> named;
   if (node_cache != nullptr) {
-    for (const Json& entry : ItemsAt(*node_cache, {"spec", "warmups"})) {
-      named.insert({.ns = kube::TextAt(entry, {"namespace"}),
-                    .name = kube::TextAt(entry, {"name"}),
-                    .uid = kube::TextAt(entry, {"uid"})});
+    for (const Json& entry : codec::ListAt(*node_cache, {"spec", "warmups"})) {
+      named.insert({.ns = codec::TextAt(entry, {"namespace"}),
+                    .name = codec::TextAt(entry, {"name"}),
+                    .uid = codec::TextAt(entry, {"uid"})});
     }
   }
   return named;
@@ -40,13 +35,13 @@ using BundlesByWarmup = std::map<std::string, std::set<std::string>>;
 
 BundlesByWarmup CompletedBundles(const Json& node_cache) {
   BundlesByWarmup completed;
-  for (const Json& entry : ItemsAt(node_cache, {"status", "warmups"})) {
-    for (const Json& bundle : ItemsAt(entry, {"bundles"})) {
-      const std::string state = kube::TextAt(bundle, {"state"});
+  for (const Json& entry : codec::ListAt(node_cache, {"status", "warmups"})) {
+    for (const Json& bundle : codec::ListAt(entry, {"bundles"})) {
+      const std::string state = codec::TextAt(bundle, {"state"});
       if (state == api::Name(api::BundleState::kActive) ||
           (state == api::Name(api::BundleState::kFailed) &&
-           kube::TextAt(bundle, {"reason"}) != api::reason::kFetchFailed)) {
-        completed[kube::TextAt(entry, {"uid"})].insert(kube::TextAt(bundle, {"digest"}));
+           codec::TextAt(bundle, {"reason"}) != api::reason::kFetchFailed)) {
+        completed[codec::TextAt(entry, {"uid"})].insert(codec::TextAt(bundle, {"digest"}));
       }
     }
   }
@@ -56,11 +51,11 @@ BundlesByWarmup CompletedBundles(const Json& node_cache) {
 std::set<std::string> PendingWarmups(const Json& node_cache) {
   std::set<std::string> pending;
   const BundlesByWarmup completed = CompletedBundles(node_cache);
-  for (const Json& entry : ItemsAt(node_cache, {"spec", "warmups"})) {
-    const std::string uid = kube::TextAt(entry, {"uid"});
+  for (const Json& entry : codec::ListAt(node_cache, {"spec", "warmups"})) {
+    const std::string uid = codec::TextAt(entry, {"uid"});
     const auto found = completed.find(uid);
-    for (const Json& bundle : ItemsAt(entry, {"bundles"})) {
-      if (found == completed.end() || !found->second.contains(kube::TextAt(bundle, {"digest"}))) {
+    for (const Json& bundle : codec::ListAt(entry, {"bundles"})) {
+      if (found == completed.end() || !found->second.contains(codec::TextAt(bundle, {"digest"}))) {
         pending.insert(uid);
       }
     }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lib/api/names.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
 #include "operator/factors/start_factors.h"
@@ -94,8 +95,8 @@ void KeepConflictingMounts(Json& container) {
     return;
   }
   std::erase_if(mounts->get_ref<Json::array_t&>(), [&](Json& mount) {
-    return kube::TextAt(mount, {"name"}) == api::kVolume ||
-           !(kube::TextAt(mount, {"mountPath"}) + "/").starts_with(mount_path);
+    return codec::TextAt(mount, {"name"}) == api::kVolume ||
+           !(codec::TextAt(mount, {"mountPath"}) + "/").starts_with(mount_path);
   });
   if (mounts->empty()) {
     container.erase(mounts);
@@ -113,24 +114,24 @@ void KeepContainer(Json& container) {
 void KeepOurVolume(Json& spec) {
   if (const auto volumes = spec.find("volumes"); volumes != spec.end() && volumes->is_array()) {
     std::erase_if(volumes->get_ref<Json::array_t&>(), [](const Json& volume) {
-      return kube::TextAt(volume, {"name"}) != api::kVolume;
+      return codec::TextAt(volume, {"name"}) != api::kVolume;
     });
   }
 }
 
 // True if the pod mounts a cache directory of cachewarm.
 bool IsInjected(const Json& pod) {
-  const Json* volumes = kube::At(pod, {"spec", "volumes"});
+  const Json* volumes = codec::At(pod, {"spec", "volumes"});
   return volumes != nullptr && volumes->is_array() &&
          std::any_of(volumes->begin(), volumes->end(), [](const Json& volume) {
-           return kube::TextAt(volume, {"name"}) == api::kVolume &&
-                  kube::At(volume, {"hostPath"}) != nullptr;
+           return codec::TextAt(volume, {"name"}) == api::kVolume &&
+                  codec::At(volume, {"hostPath"}) != nullptr;
          });
 }
 
 bool IsGated(const Json& pod) {
-  const Json* gates = kube::At(pod, {"spec", "schedulingGates"});
-  return gates != nullptr && gates->is_array() && !gates->empty();
+  const Json& gates = codec::ListAt(pod, {"spec", "schedulingGates"});
+  return !gates.empty();
 }
 
 // Called for pods without scheduling gates: their affinity can no longer change. Keeps only the
@@ -152,7 +153,7 @@ void KeepPodSpec(Json& spec, bool gated) {
   EachOf(spec, "initContainers", KeepContainer);
   Inside(spec, "securityContext", [](Json& context) { Keep(context, {"runAsUser"}); });
   KeepOurVolume(spec);
-  if (kube::TextAt(spec, {"restartPolicy"}) == "Always") {
+  if (codec::TextAt(spec, {"restartPolicy"}) == "Always") {
     spec.erase("restartPolicy");
   }
   if (!gated) {
@@ -174,7 +175,7 @@ void KeepNodeFacts(Json& facts) {
 }
 
 void KeepNodeCondition(Json& condition) {
-  if (kube::TextAt(condition, {"type"}) == "Ready") {
+  if (codec::TextAt(condition, {"type"}) == "Ready") {
     Keep(condition, {"type", "status", "lastTransitionTime"});
   } else {
     Keep(condition, {"type", "status"});
@@ -227,10 +228,10 @@ void ProjectWorkload(Json& workload) {
 void ProjectJob(Json& job) {
   Keep(job, {"apiVersion", "kind", "metadata", "spec", "status"});
   KeepMetadata(job, Annotations::kCachewarm);
-  const Json* labels = kube::At(job, {"metadata", "labels"});
+  const Json* labels = codec::At(job, {"metadata", "labels"});
   const bool is_builder = labels != nullptr && labels->is_object() &&
                           labels->contains(std::string(api::kBuilderWarmupLabel));
-  if (!is_builder && kube::At(job, {"status", "completionTime"}) != nullptr) {
+  if (!is_builder && codec::At(job, {"status", "completionTime"}) != nullptr) {
     Inside(job, "spec", [](Json& spec) { Keep(spec, {"selector", "template"}); });
   }
 }
@@ -261,7 +262,7 @@ void ProjectBudget(Json& budget) {
 }
 
 void ProjectService(Json& service) {
-  const Json* selector = kube::At(service, {"spec", "selector"});
+  const Json* selector = codec::At(service, {"spec", "selector"});
   const kube::ObjectName name = kube::NameOf(service);
   service = {{"metadata", {{"namespace", name.ns}, {"name", name.name}}},
              {"spec", {{"selector", selector != nullptr ? *selector : Json()}}}};

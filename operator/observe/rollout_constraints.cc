@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/owners.h"
 #include "operator/observe/workload.h"
@@ -22,12 +23,8 @@ constexpr std::string_view kKueueQueueLabel = "kueue.x-k8s.io/queue-name";
 constexpr int64_t kDefaultProgressDeadline = 600;
 constexpr int64_t kPodsMax = 1'000'000;  // limit of each count; sums cannot overflow
 
-int64_t CountAt(const Json& object, std::initializer_list<std::string_view> path,
-                int64_t fallback) {
-  const Json* value = kube::At(object, path);
-  return value != nullptr && value->is_number_integer()
-             ? std::clamp<int64_t>(value->get<int64_t>(), 0, kPodsMax)
-             : fallback;
+int64_t CountAt(const Json& object, codec::JsonPath path, int64_t fallback) {
+  return std::clamp<int64_t>(codec::IntegerAt(object, path, fallback), 0, kPodsMax);
 }
 
 // maxSurge and maxUnavailable (`missing`) of a Deployment or Rollout; null if absent.
@@ -38,7 +35,7 @@ struct Rolling {
 
 // Returns status.observedGeneration; 0 if it is missing or invalid. Argo writes it as a string.
 int64_t ObservedGeneration(const Json& object) {
-  const std::string text = kube::TextAt(object, {"status", "observedGeneration"});
+  const std::string text = codec::TextAt(object, {"status", "observedGeneration"});
   int64_t generation = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), generation);
   const bool is_number = error == std::errc() && end == text.data() + text.size();
@@ -52,17 +49,16 @@ bool IsRolledOut(const Json& object, int64_t replicas) {
 }
 
 bool IsRefusedByQuota(const Json& object) {
-  const Json* conditions = kube::At(object, {"status", "conditions"});
-  return conditions != nullptr && conditions->is_array() &&
-         std::any_of(conditions->begin(), conditions->end(), [](const Json& condition) {
-           return kube::TextAt(condition, {"type"}) == "ReplicaFailure" &&
-                  kube::TextAt(condition, {"status"}) == "True" &&
-                  kube::TextAt(condition, {"message"}).find("exceeded quota") != std::string::npos;
-         });
+  const Json& conditions = codec::ListAt(object, {"status", "conditions"});
+  return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
+    return codec::TextAt(condition, {"type"}) == "ReplicaFailure" &&
+           codec::TextAt(condition, {"status"}) == "True" &&
+           codec::TextAt(condition, {"message"}).find("exceeded quota") != std::string::npos;
+  });
 }
 
 // maxSurge and maxUnavailable default to 25 % (apps/v1; Argo Rollouts' CanaryStrategy).
-void ReadRolling(const Json& object, const Rolling& rolling, plan::RolloutConstraints& out) {
+void ReadRolling(const Json& object, const Rolling& rolling, model::RolloutConstraints& out) {
   const int64_t replicas = CountAt(object, {"spec", "replicas"}, 1);
   // A positive percentage rounds up to at least one pod: only an explicit 0 or 0% means no surge.
   out.no_surge = ScaledValue(rolling.surge, 100, true, 1) == 0;
@@ -78,13 +74,13 @@ void ReadRolling(const Json& object, const Rolling& rolling, plan::RolloutConstr
   out.quota_exceeded = IsRefusedByQuota(object);
 }
 
-void ReadDeployment(const Json& object, plan::RolloutConstraints& out) {
+void ReadDeployment(const Json& object, model::RolloutConstraints& out) {
   ReadRolling(
       object,
-      {.surge = kube::At(object, {"spec", "strategy", "rollingUpdate", "maxSurge"}),
-       .missing = kube::At(object, {"spec", "strategy", "rollingUpdate", "maxUnavailable"})},
+      {.surge = codec::At(object, {"spec", "strategy", "rollingUpdate", "maxSurge"}),
+       .missing = codec::At(object, {"spec", "strategy", "rollingUpdate", "maxUnavailable"})},
       out);
-  out.recreate = kube::TextAt(object, {"spec", "strategy", "type"}) == "Recreate";
+  out.recreate = codec::TextAt(object, {"spec", "strategy", "type"}) == "Recreate";
   if (out.recreate) {
     out.no_surge = false;
     out.pods_most = CountAt(object, {"spec", "replicas"}, 1);
@@ -93,12 +89,12 @@ void ReadDeployment(const Json& object, plan::RolloutConstraints& out) {
 
 // The strategy blueGreen creates a complete second set of pods before it removes the first. So its
 // surge is 100 %, and no pod of the first set may be missing.
-void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
+void ReadRollout(const Json& object, model::RolloutConstraints& out) {
   const Json none = 0;
   const Json all = "100%";
-  const bool whole = kube::At(object, {"spec", "strategy", "blueGreen"}) != nullptr;
-  const Json* surge = kube::At(object, {"spec", "strategy", "canary", "maxSurge"});
-  const Json* missing = kube::At(object, {"spec", "strategy", "canary", "maxUnavailable"});
+  const bool whole = codec::At(object, {"spec", "strategy", "blueGreen"}) != nullptr;
+  const Json* surge = codec::At(object, {"spec", "strategy", "canary", "maxSurge"});
+  const Json* missing = codec::At(object, {"spec", "strategy", "canary", "maxUnavailable"});
   ReadRolling(object, {.surge = whole ? &all : surge, .missing = whole ? &none : missing}, out);
 }
 
@@ -106,8 +102,8 @@ void ReadRollout(const Json& object, plan::RolloutConstraints& out) {
 // replacement, which must then not be held. The plan ignores this requirement until all replicas
 // have been available (operator/plan/gates/hold_policy.cc). Therefore, with podManagementPolicy
 // Parallel, pods may still be held at a first start and at a scale-up.
-void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
-  out.in_order = kube::TextAt(object, {"spec", "podManagementPolicy"}) != "Parallel";
+void ReadStatefulSet(const Json& object, model::RolloutConstraints& out) {
+  out.in_order = codec::TextAt(object, {"spec", "podManagementPolicy"}) != "Parallel";
   out.available = CountAt(object, {"status", "availableReplicas"}, 0);
   out.required = CountAt(object, {"spec", "replicas"}, 1);
   out.pods_most = out.required;
@@ -117,9 +113,9 @@ void ReadStatefulSet(const Json& object, plan::RolloutConstraints& out) {
 // creates the replacement, so all groups are required, as in ReadStatefulSet(). Does not set
 // `no_surge`, which would forbid holding pods also at a first start and a scale-up, when no group
 // is deleted.
-void ReadLeaderWorkerSet(const Json& object, plan::RolloutConstraints& out) {
+void ReadLeaderWorkerSet(const Json& object, model::RolloutConstraints& out) {
   const auto rolling = [&](std::string_view field) {
-    return kube::At(object, {"spec", "rolloutStrategy", "rollingUpdateConfiguration", field});
+    return codec::At(object, {"spec", "rolloutStrategy", "rollingUpdateConfiguration", field});
   };
   const int64_t groups = CountAt(object, {"spec", "replicas"}, 1);
   const bool surges = ScaledValue(rolling("maxSurge"), groups, true, 0) > 0;
@@ -138,24 +134,24 @@ bool HasDeadline(const Json& object) {
 }
 
 bool Meets(const Json& requirement, const Labels& labels) {
-  const auto found = labels.find(kube::TextAt(requirement, {"key"}));
-  const std::string op = kube::TextAt(requirement, {"operator"});
+  const auto found = labels.find(codec::TextAt(requirement, {"key"}));
+  const std::string op = codec::TextAt(requirement, {"operator"});
   if (op == "Exists" || op == "DoesNotExist") {
     return (found != labels.end()) == (op == "Exists");
   }
   if (op != "In" && op != "NotIn") {
     return false;
   }
-  const Json* values = kube::At(requirement, {"values"});
+  const Json& values = codec::ListAt(requirement, {"values"});
   const bool listed =
-      found != labels.end() && values != nullptr && values->is_array() &&
-      std::find(values->begin(), values->end(), std::string(found->second)) != values->end();
+      found != labels.end() &&
+      std::find(values.begin(), values.end(), std::string(found->second)) != values.end();
   return listed == (op == "In");
 }
 
 // Constraints of one workload, or the sum of several.
 struct OwnerConstraints {
-  plan::RolloutConstraints constraints;
+  model::RolloutConstraints constraints;
   bool counts = false;  // true if constraints.available and constraints.required are known
   // Number of pods that must be available but are not, summed over the workloads. Surplus pods of
   // one workload do not offset missing pods of another.
@@ -163,11 +159,11 @@ struct OwnerConstraints {
 };
 
 OwnerConstraints ReadWorkload(const Json& object) {
-  const std::string kind = kube::TextAt(object, {"kind"});
+  const std::string kind = codec::TextAt(object, {"kind"});
   OwnerConstraints total{.counts = true};
-  plan::RolloutConstraints& out = total.constraints;
+  model::RolloutConstraints& out = total.constraints;
   out.job_deadline = HasDeadline(object);
-  out.queued = kube::At(object, {"metadata", "labels", kKueueQueueLabel}) != nullptr;
+  out.queued = codec::At(object, {"metadata", "labels", kKueueQueueLabel}) != nullptr;
   if (kind == "Deployment") {
     ReadDeployment(object, out);
   } else if (kind == "Rollout") {
@@ -192,8 +188,8 @@ Duration Shorter(Duration a, Duration b) {
 }
 
 void Add(const OwnerConstraints& owner, OwnerConstraints& all) {
-  const plan::RolloutConstraints& one = owner.constraints;
-  plan::RolloutConstraints& sum = all.constraints;
+  const model::RolloutConstraints& one = owner.constraints;
+  model::RolloutConstraints& sum = all.constraints;
   sum.recreate = sum.recreate || one.recreate;
   sum.no_surge = sum.no_surge || one.no_surge;
   sum.in_order = sum.in_order || one.in_order;
@@ -211,7 +207,7 @@ void Add(const OwnerConstraints& owner, OwnerConstraints& all) {
 // Adds the constraints of a PodDisruptionBudget. If the number of available pods of the workload is
 // known (`counts`), requires at least that number plus the healthy pods that the budget lacks.
 // Otherwise, of all budgets that were added, uses the numbers of the one that lacks most pods.
-void ReadBudget(const Json& budget, bool counts, plan::RolloutConstraints& out) {
+void ReadBudget(const Json& budget, bool counts, model::RolloutConstraints& out) {
   const int64_t desired = CountAt(budget, {"status", "desiredHealthy"}, 0);
   const int64_t healthy = CountAt(budget, {"status", "currentHealthy"}, 0);
   if (counts) {
@@ -222,13 +218,13 @@ void ReadBudget(const Json& budget, bool counts, plan::RolloutConstraints& out) 
   }
 }
 
-plan::RolloutConstraints ReadBudgets(const ClusterCache& cluster, const api::CacheWarmup& warmup,
-                                     const Labels& labels, const OwnerConstraints& total) {
-  plan::RolloutConstraints out = total.constraints;
+model::RolloutConstraints ReadBudgets(const ClusterCache& cluster, const api::CacheWarmup& warmup,
+                                      const Labels& labels, const OwnerConstraints& total) {
+  model::RolloutConstraints out = total.constraints;
   for (const kube::CachedObjectPtr& cached :
        cluster.disruption_budgets.store().ListNamespace(warmup.ns)) {
     const kube::Object budget = cached->Unpack();
-    const Json* selector = kube::At(*budget, {"spec", "selector"});
+    const Json* selector = codec::At(*budget, {"spec", "selector"});
     if (selector != nullptr && selector->is_object() && SelectsLabels(*selector, labels)) {
       ReadBudget(*budget, total.counts, out);
     }
@@ -239,15 +235,15 @@ plan::RolloutConstraints ReadBudgets(const ClusterCache& cluster, const api::Cac
   return out;
 }
 
-bool IsKnownByLabels(const plan::Workload& workload) {
-  return !workload.selector.empty() && (workload.kind == plan::WorkloadKind::kSelector ||
-                                        workload.kind == plan::WorkloadKind::kTemplate);
+bool IsKnownByLabels(const model::Workload& workload) {
+  return !workload.selector.empty() && (workload.kind == model::WorkloadKind::kSelector ||
+                                        workload.kind == model::WorkloadKind::kTemplate);
 }
 
-Labels LabelsOf(const plan::Workload& workload) {
+Labels LabelsOf(const model::Workload& workload) {
   return workload.pod_template == nullptr
              ? workload.selector
-             : codec::Texts(kube::At(*workload.pod_template, {"metadata", "labels"}));
+             : codec::Texts(codec::At(*workload.pod_template, {"metadata", "labels"}));
 }
 
 }  // namespace
@@ -272,21 +268,20 @@ int64_t ScaledValue(const Json* value, int64_t total, bool round_up, int64_t fal
 }
 
 bool SelectsLabels(const Json& selector, const Labels& labels) {
-  const Json* equal = kube::At(selector, {"matchLabels"});
+  const Json* equal = codec::At(selector, {"matchLabels"});
   const Labels::Texts wanted = codec::Texts(equal);
   const bool all_are_texts =
       equal == nullptr || !equal->is_object() || wanted.size() == equal->size();
   if (!all_are_texts || !api::HasLabels(labels, wanted)) {
     return false;
   }
-  const Json* terms = kube::At(selector, {"matchExpressions"});
-  return terms == nullptr || !terms->is_array() ||
-         std::all_of(terms->begin(), terms->end(),
+  const Json& terms = codec::ListAt(selector, {"matchExpressions"});
+  return std::all_of(terms.begin(), terms.end(),
                      [&](const Json& term) { return Meets(term, labels); });
 }
 
-plan::RolloutConstraints ReadRolloutConstraints(const ClusterCache& cluster,
-                                                const api::CacheWarmup& warmup) {
+model::RolloutConstraints ReadRolloutConstraints(const ClusterCache& cluster,
+                                                 const api::CacheWarmup& warmup) {
   OwnerConstraints total;
   if (warmup.spec.workload_ref.has_value()) {
     const kube::Object object = FindReferenced(cluster, warmup);
@@ -295,7 +290,7 @@ plan::RolloutConstraints ReadRolloutConstraints(const ClusterCache& cluster,
     }
     total = ReadWorkload(*object);
   }
-  const plan::Workload workload = ResolveWorkload(cluster, warmup);
+  const model::Workload workload = ResolveWorkload(cluster, warmup);
   if (IsKnownByLabels(workload)) {
     for (const kube::Object& owner : FindOwners(cluster, warmup.ns, workload.selector)) {
       Add(ReadWorkload(*owner), total);
@@ -314,10 +309,9 @@ std::set<std::string> SelectedLabelKeys(const ClusterCache& cluster, const std::
   };
   for (const kube::CachedObjectPtr& cached : cluster.disruption_budgets.store().ListNamespace(ns)) {
     const kube::Object budget = cached->Unpack();
-    add(kube::At(*budget, {"spec", "selector", "matchLabels"}));
-    const Json* required = kube::At(*budget, {"spec", "selector", "matchExpressions"});
-    for (const Json& each : required != nullptr && required->is_array() ? *required : Json()) {
-      keys.insert(kube::TextAt(each, {"key"}));
+    add(codec::At(*budget, {"spec", "selector", "matchLabels"}));
+    for (const Json& each : codec::ListAt(*budget, {"spec", "selector", "matchExpressions"})) {
+      keys.insert(codec::TextAt(each, {"key"}));
     }
   }
   for (const kube::CachedObjectPtr& cached : cluster.services.store().ListNamespace(ns)) {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "lib/api/labels.h"
+#include "operator/model/snapshot.h"
 #include "operator/observe/cluster_cache.h"
-#include "operator/plan/snapshot.h"
 
 namespace cachewarm::observe {
 
@@ -24,8 +24,8 @@ namespace cachewarm::observe {
 // A PodDisruptionBudget applies if its selector matches the labels of the template or, without a
 // template, the labels that identify the workload's pods. If the budget also covers pods of other
 // workloads, its whole deficit or surplus counts for this workload.
-plan::RolloutConstraints ReadRolloutConstraints(const ClusterCache& cluster,
-                                                const api::CacheWarmup& warmup);
+model::RolloutConstraints ReadRolloutConstraints(const ClusterCache& cluster,
+                                                 const api::CacheWarmup& warmup);
 
 // Returns the label keys in the selectors of a namespace's PodDisruptionBudgets and Services. The
 // pod of a builder Job must not carry these labels: because this pod is never Ready, a budget that

@@ -8,9 +8,10 @@
 
 #include "fmt/format.h"
 #include "lib/api/names.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/observe/snapshot.h"
-#include "operator/plan/gates/groups.h"
+#include "operator/model/pod_groups.h"
+#include "operator/observe/observe_warmup.h"
 #include "operator/workloads/shape.h"
 
 namespace cachewarm::observe {
@@ -21,13 +22,12 @@ namespace {
 constexpr Duration kPodBurst{20};
 constexpr Duration kClusterBurst{250};
 
-const codec::Json* MemberOf(const kube::Object& object,
-                            std::initializer_list<std::string_view> path) {
-  return object == nullptr ? nullptr : kube::At(*object, path);
+const codec::Json* MemberOf(const kube::Object& object, codec::JsonPath path) {
+  return object == nullptr ? nullptr : codec::At(*object, path);
 }
 
 // Returns true if the object's members at and below `path` differ before and after the change.
-bool Differs(const kube::Change& change, std::initializer_list<std::string_view> path) {
+bool Differs(const kube::Change& change, codec::JsonPath path) {
   const codec::Json* before = MemberOf(change.before, path);
   const codec::Json* after = MemberOf(change.after, path);
   if (before == nullptr || after == nullptr) {
@@ -52,13 +52,11 @@ bool MayAffect(const api::CacheWarmup& warmup, const api::Labels& labels) {
 using Entries = std::map<std::string, const codec::Json*>;
 
 // Returns the items of the list at `path` in a NodeCache, each under the value of its member `key`.
-Entries EntriesOf(const kube::Object& node_cache, std::initializer_list<std::string_view> path,
-                  std::string_view key) {
+Entries EntriesOf(const kube::Object& node_cache, codec::JsonPath path, std::string_view key) {
   Entries entries;
-  const codec::Json* list = MemberOf(node_cache, path);
-  if (list != nullptr && list->is_array()) {
-    for (const codec::Json& entry : *list) {
-      entries[kube::TextAt(entry, {key})] = &entry;
+  if (node_cache != nullptr) {
+    for (const codec::Json& entry : codec::ListAt(*node_cache, path)) {
+      entries[codec::TextAt(entry, {key})] = &entry;
     }
   }
   return entries;
@@ -94,7 +92,7 @@ std::set<std::string> AffectedWarmups(const kube::Change& change) {
     for (const Entries* spec : {&spec_before, &spec_after}) {
       for (const auto& [key, entry] : *spec) {
         if (!IsSame(spec_before, spec_after, key) || !IsSame(status_before, status_after, key)) {
-          uids.insert(kube::TextAt(*entry, {list.warmup}));
+          uids.insert(codec::TextAt(*entry, {list.warmup}));
         }
       }
     }
@@ -108,8 +106,8 @@ std::string KeyOf(const kube::Object& node_cache, const std::string& uid) {
   const Entries entries = EntriesOf(node_cache, {"spec", "warmups"}, "uid");
   const auto found = entries.find(uid);
   return found == entries.end() ? std::string()
-                                : kube::TextAt(*found->second, {"namespace"}) + "/" +
-                                      kube::TextAt(*found->second, {"name"});
+                                : codec::TextAt(*found->second, {"namespace"}) + "/" +
+                                      codec::TextAt(*found->second, {"name"});
 }
 
 // Returns the node facts that decisions read: all but the disk usage, which changes with every
@@ -211,7 +209,8 @@ void Triggers::OnNode(const kube::Change& change) {
 
 void Triggers::OnSlice(const kube::Change& change) {
   // A driver replaces all slices of a node one after the other.
-  if (const std::string node = kube::TextAt(change.object(), {"spec", "nodeName"}); !node.empty()) {
+  if (const std::string node = codec::TextAt(change.object(), {"spec", "nodeName"});
+      !node.empty()) {
     queues_.nodes.AddAfter(node, kClusterBurst);
   }
 }
@@ -228,7 +227,7 @@ void Triggers::OnPod(const kube::Change& change) {
   if (const auto agent = labels.find(kAgentLabel);
       agent != labels.end() && agent->second == kAgentLabelValue) {
     AddAllWarmups(kClusterBurst);
-    if (const std::string node = kube::TextAt(pod, {"spec", "nodeName"}); !node.empty()) {
+    if (const std::string node = codec::TextAt(pod, {"spec", "nodeName"}); !node.empty()) {
       queues_.nodes.AddAfter(node, kPodBurst);
     }
   }
@@ -247,7 +246,7 @@ void Triggers::OnPod(const kube::Change& change) {
 
 // A pod that started, ended or was deleted may have been the last one that kept a tree on its node.
 void Triggers::AddNodeToEvict(const codec::Json& pod) {
-  const kube::ObjectName node{.name = kube::TextAt(pod, {"spec", "nodeName"})};
+  const kube::ObjectName node{.name = codec::TextAt(pod, {"spec", "nodeName"})};
   if (node.name.empty() || !HasCacheVolume(pod)) {
     return;
   }
@@ -304,7 +303,7 @@ void Triggers::OnBudget(const kube::Change& change) {
 }
 
 void Triggers::AddRestOfGroup(const kube::Change& change) {
-  if (change.after == nullptr || plan::GroupOf(plan::AsPod(change.after)).empty()) {
+  if (change.after == nullptr || model::GroupOf(model::AsPod(change.after)).empty()) {
     return;
   }
   const std::string ns = kube::NameOf(*change.after).ns;

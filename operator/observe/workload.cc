@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "lib/api/names.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "operator/observe/owners.h"
 #include "operator/workloads/shape.h"
@@ -14,16 +15,10 @@ namespace {
 
 using codec::Json;
 
-int64_t NumberAt(const Json& object, std::initializer_list<std::string_view> path,
-                 int64_t fallback) {
-  const Json* value = kube::At(object, path);
-  return value != nullptr && value->is_number_integer() ? value->get<int64_t>() : fallback;
-}
-
 // Returns the object that has the pod template and selector of `object`: itself, or the Deployment
 // that a Rollout refers to. Null if that Deployment does not exist.
 kube::Object TemplateOwner(const ClusterCache& cluster, const kube::Object& object,
-                           const workloads::Shape& shape) {
+                           const workloads::WorkloadShape& shape) {
   return shape.borrows_from.empty()
              ? object
              : cluster.deployments.store().Get(
@@ -37,9 +32,9 @@ std::string LacksLabels(const api::WorkloadRef& ref) {
       ref.kind, ref.name);
 }
 
-plan::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
+model::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
   const api::WorkloadRef& ref = *warmup.spec.workload_ref;
-  plan::Workload workload{.name = ref.name};
+  model::Workload workload{.name = ref.name};
   const kube::Object object = FindReferenced(cluster, warmup);
   if (object == nullptr || kube::IsDeleting(*object)) {
     workload.problem =
@@ -47,7 +42,7 @@ plan::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWa
                     ref.kind, ref.name, warmup.ns);
     return workload;
   }
-  const workloads::Shape own = workloads::ShapeOf(*object);
+  const workloads::WorkloadShape own = workloads::ShapeOf(*object);
   const kube::Object owner = TemplateOwner(cluster, object, own);
   if (owner == nullptr) {
     workload.problem = fmt::format(
@@ -56,12 +51,12 @@ plan::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWa
         ref.kind, ref.name, own.borrows_from);
     return workload;
   }
-  const workloads::Shape shape = owner == object ? own : workloads::ShapeOf(*owner);
+  const workloads::WorkloadShape shape = owner == object ? own : workloads::ShapeOf(*owner);
   workload.kind = own.kind;
   workload.replicas = own.replicas;
   workload.uid = kube::UidOf(*object);
   workload.selector = own.selector.empty() ? shape.selector : own.selector;
-  if (own.kind == plan::WorkloadKind::kCronJob && workload.selector.empty()) {
+  if (own.kind == model::WorkloadKind::kCronJob && workload.selector.empty()) {
     workload.problem = LacksLabels(ref);
     return workload;
   }
@@ -74,18 +69,19 @@ plan::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWa
 }
 
 bool LacksReplicas(const Json& object) {
-  if (kube::TextAt(object, {"kind"}) == "Job") {
-    return NumberAt(object, {"status", "active"}, 0) == 0 &&
-           NumberAt(object, {"spec", "parallelism"}, 1) > 0 &&
-           kube::At(object, {"status", "completionTime"}) == nullptr &&
-           NumberAt(object, {"status", "failed"}, 0) == 0;
+  if (codec::TextAt(object, {"kind"}) == "Job") {
+    return codec::IntegerAt(object, {"status", "active"}, 0) == 0 &&
+           codec::IntegerAt(object, {"spec", "parallelism"}, 1) > 0 &&
+           codec::At(object, {"status", "completionTime"}) == nullptr &&
+           codec::IntegerAt(object, {"status", "failed"}, 0) == 0;
   }
   // For kinds without status.replicas, missing pods cannot be detected.
-  if (kube::At(object, {"status", "replicas"}) == nullptr &&
-      kube::TextAt(object, {"apiVersion"}) != "apps/v1") {
+  if (codec::At(object, {"status", "replicas"}) == nullptr &&
+      codec::TextAt(object, {"apiVersion"}) != "apps/v1") {
     return false;
   }
-  return NumberAt(object, {"status", "replicas"}, 0) < NumberAt(object, {"spec", "replicas"}, 1);
+  return codec::IntegerAt(object, {"status", "replicas"}, 0) <
+         codec::IntegerAt(object, {"spec", "replicas"}, 1);
 }
 
 }  // namespace
@@ -99,18 +95,18 @@ kube::Object FindReferenced(const ClusterCache& cluster, const api::CacheWarmup&
                           : store->Get({.ns = warmup.ns, .name = warmup.spec.workload_ref->name});
 }
 
-plan::Workload ResolveWorkload(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
+model::Workload ResolveWorkload(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
   if (warmup.spec.workload_ref.has_value()) {
     return ResolveReferenced(cluster, warmup);
   }
-  plan::Workload workload{.found = true, .selector = warmup.spec.selector};
+  model::Workload workload{.found = true, .selector = warmup.spec.selector};
   if (warmup.spec.pod_template != nullptr) {
-    workload.kind = plan::WorkloadKind::kTemplate;
+    workload.kind = model::WorkloadKind::kTemplate;
     workload.replicas = 0;
     workload.pod_template = warmup.spec.pod_template;
     return workload;
   }
-  workload.kind = plan::WorkloadKind::kSelector;
+  workload.kind = model::WorkloadKind::kSelector;
   return workload;
 }
 
@@ -124,8 +120,8 @@ bool IsFinished(const kube::CachedObject& job) {
 }
 
 bool LacksPods(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
-  const plan::Workload workload = ResolveWorkload(cluster, warmup);
-  if (workload.kind == plan::WorkloadKind::kSelector) {
+  const model::Workload workload = ResolveWorkload(cluster, warmup);
+  if (workload.kind == model::WorkloadKind::kSelector) {
     const std::vector<kube::Object> owners =
         workload.selector.empty() ? std::vector<kube::Object>()
                                   : FindOwners(cluster, warmup.ns, workload.selector);

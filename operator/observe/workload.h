@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "operator/model/snapshot.h"
 #include "operator/observe/cluster_cache.h"
-#include "operator/plan/snapshot.h"
 
 namespace cachewarm::observe {
 
@@ -10,7 +10,7 @@ namespace cachewarm::observe {
 kube::Object FindReferenced(const ClusterCache& cluster, const api::CacheWarmup& warmup);
 
 // Resolves the workload of `warmup` from its workloadRef, template or selector.
-plan::Workload ResolveWorkload(const ClusterCache& cluster, const api::CacheWarmup& warmup);
+model::Workload ResolveWorkload(const ClusterCache& cluster, const api::CacheWarmup& warmup);
 
 // Returns true if the Job has completed or failed, according to its conditions.
 bool IsFinished(const kube::CachedObject& job);

@@ -13,7 +13,7 @@
 #include "lib/api/cache_warmup.h"
 #include "lib/api/node_cache.h"
 #include "operator/plan/scheduling/pod_shape.h"
-#include "operator/plan/snapshot.h"
+#include "operator/plan/values.h"
 
 // The warmup, its pods and the nodes, as every stage of one plan reads them. Pure.
 namespace cachewarm::plan {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "operator/plan/decide.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "operator/plan/decisions.h"
-#include "operator/plan/plan.h"
 
 namespace cachewarm::plan {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/api/cache_warmup.h"
-#include "operator/plan/plan.h"
+#include "operator/plan/values.h"
 
 // The parts of a Plan to which more than one stage contributes. Each stage returns its own, and
 // Decide() joins them in the order of the stages. Pure.

@@ -11,20 +11,17 @@
 #include "lib/base/status.h"
 #include "lib/caches/cache_table.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
+#include "operator/model/resource_requests.h"
 #include "operator/plan/decisions.h"
-#include "operator/plan/scheduling/requests.h"
 #include "operator/render/dry_run_pod.h"
-#include "operator/render/fields.h"
 #include "operator/render/injection.h"
 
 namespace cachewarm::plan {
 
 using codec::Json;
-using render::Find;
-using render::List;
-using render::Text;
 
 namespace {
 
@@ -55,12 +52,12 @@ std::shared_ptr<const Json> LearnTemplate(const Snapshot& in) {
 }
 
 const Json* ChooseContainer(const Json& pod_spec, const std::string& wanted) {
-  const Json& containers = List(pod_spec, {"containers"});
+  const Json& containers = codec::ListAt(pod_spec, {"containers"});
   if (!wanted.empty()) {
-    return render::Named(containers, wanted);
+    return codec::Named(containers, wanted);
   }
   for (const Json& container : containers) {
-    if (AcceleratorsOf(container) > 0) {
+    if (model::AcceleratorsOf(container) > 0) {
       return &container;
     }
   }
@@ -68,9 +65,9 @@ const Json* ChooseContainer(const Json& pod_spec, const std::string& wanted) {
 }
 
 PodFactors FactorsOf(const Json& container) {
-  return {.image = Text(container, "image"),
-          .devices = AcceleratorsOf(container),
-          .container = Text(container, "name")};
+  return {.image = codec::TextAt(container, {"image"}),
+          .devices = model::AcceleratorsOf(container),
+          .container = codec::TextAt(container, {"name"})};
 }
 
 TemplateView ReadTemplate(const Snapshot& in) {
@@ -84,18 +81,18 @@ TemplateView ReadTemplate(const Snapshot& in) {
     }
     return out;
   }
-  out.labels = codec::Texts(Find(*out.pod_template, {"metadata", "labels"}));
+  out.labels = codec::Texts(codec::At(*out.pod_template, {"metadata", "labels"}));
   out.revision = "t-" + DigestOf(codec::DumpJson(*out.pod_template)).Short();
-  const Json* spec = Find(*out.pod_template, {"spec"});
+  const Json* spec = codec::At(*out.pod_template, {"spec"});
   if (spec == nullptr) {
     return out;
   }
   out.shape = ShapeOf(*spec);
-  out.may_end = api::MayEnd(Text(*spec, "restartPolicy"));
+  out.may_end = api::MayEnd(codec::TextAt(*spec, {"restartPolicy"}));
   if (const Json* container = ChooseContainer(*spec, in.warmup.spec.container)) {
     out.factors = FactorsOf(*container);
     out.run_as = render::RunAs(*spec, out.factors.container);
-    out.has_readiness_probe = Find(*container, {"readinessProbe"}) != nullptr;
+    out.has_readiness_probe = codec::At(*container, {"readinessProbe"}) != nullptr;
   }
   return out;
 }
@@ -104,8 +101,8 @@ TemplateView ReadTemplate(const Snapshot& in) {
 // the pod does not mount this warmup's directory. Compares the warmup's uid too, because an earlier
 // warmup may have had the same name.
 std::string MountedRunAs(const api::CacheWarmup& warmup, const Json& object) {
-  const Json* volume = render::Named(List(object, {"spec", "volumes"}), api::kVolume);
-  const Json* path = volume == nullptr ? nullptr : Find(*volume, {"hostPath", "path"});
+  const Json* volume = codec::Named(codec::ListAt(object, {"spec", "volumes"}), api::kVolume);
+  const Json* path = volume == nullptr ? nullptr : codec::At(*volume, {"hostPath", "path"});
   if (path == nullptr || !path->is_string()) {
     return "";
   }
@@ -127,7 +124,7 @@ std::optional<api::StartResult> CountedAs(const api::Starts& starts, const api::
   const auto annotation = pod.meta.annotations.find(api::kStartAnnotation);
   if (annotation != pod.meta.annotations.end()) {
     const auto parsed = codec::ParseJson(annotation->second, {.bytes_max = 4096, .depth_max = 4});
-    const std::string word = parsed.ok() ? Text(*parsed, "result") : std::string();
+    const std::string word = parsed.ok() ? codec::TextAt(*parsed, {"result"}) : std::string();
     for (const api::StartResult each : kStartResults) {
       if (api::Name(each) == word) {
         return each;
@@ -150,7 +147,7 @@ bool RunsToCompletion(WorkloadKind kind, const TemplateView& pod_template, const
   // workload, so the policy of the template decides.
   const bool may_end = view.of_job ? pod_template.may_end : view.pod->may_end;
   return RunsToCompletion(kind) || (may_end && kind != WorkloadKind::kGroup &&
-                                    Find(container, {"readinessProbe"}) == nullptr);
+                                    codec::At(container, {"readinessProbe"}) == nullptr);
 }
 
 bool IsOfOtherWarmup(const api::CacheWarmup& warmup, const api::Pod& pod) {
@@ -169,8 +166,8 @@ PodView ReadPod(const Snapshot& in, const TemplateView& pod_template,
   if (pod->object != nullptr) {
     view.run_as = MountedRunAs(in.warmup, *pod->object);
     view.injected = !view.run_as.empty();
-    const Json* container =
-        render::Named(List(*pod->object, {"spec", "containers"}), pod_template.factors.container);
+    const Json* container = codec::Named(codec::ListAt(*pod->object, {"spec", "containers"}),
+                                         pod_template.factors.container);
     if (container != nullptr) {
       view.factors = FactorsOf(*container);
       view.runs_to_completion = RunsToCompletion(in.workload.kind, pod_template, view, *container);
@@ -191,14 +188,14 @@ void ReadShapes(std::vector<PodView>& pods) {
   std::map<std::string, std::shared_ptr<const PodShape>> shapes;
   for (PodView& pod : pods) {
     const Json* spec =
-        pod.held && pod.pod->object != nullptr ? Find(*pod.pod->object, {"spec"}) : nullptr;
+        pod.held && pod.pod->object != nullptr ? codec::At(*pod.pod->object, {"spec"}) : nullptr;
     if (!pod.held) {
       continue;
     }
     Json parts = Json::object();
     for (const char* part :
          {"affinity", "containers", "initContainers", "nodeSelector", "overhead", "tolerations"}) {
-      const Json* found = spec == nullptr ? nullptr : Find(*spec, {part});
+      const Json* found = spec == nullptr ? nullptr : codec::At(*spec, {part});
       if (found != nullptr) {
         parts[part] = *found;
       }
@@ -217,10 +214,11 @@ std::set<std::string, std::less<>> OwnVariables(const TemplateView& view) {
   const Json* container =
       view.pod_template == nullptr
           ? nullptr
-          : render::Named(List(*view.pod_template, {"spec", "containers"}), view.factors.container);
+          : codec::Named(codec::ListAt(*view.pod_template, {"spec", "containers"}),
+                         view.factors.container);
   if (container != nullptr) {
-    for (const Json& variable : List(*container, {"env"})) {
-      names.insert(Text(variable, "name"));
+    for (const Json& variable : codec::ListAt(*container, {"env"})) {
+      names.insert(codec::TextAt(variable, {"name"}));
     }
   }
   return names;

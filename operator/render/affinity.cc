@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::render {
 
@@ -27,14 +27,15 @@ void AddOnce(Json& list, const Json& value) {
 }
 
 void Require(Json& node_affinity, const Json& requirement) {
-  Json& required = MakeObject(node_affinity, "requiredDuringSchedulingIgnoredDuringExecution");
-  Json& terms = MakeList(required, "nodeSelectorTerms");
+  Json& required =
+      codec::MakeObject(node_affinity, "requiredDuringSchedulingIgnoredDuringExecution");
+  Json& terms = codec::MakeList(required, "nodeSelectorTerms");
   if (terms.empty()) {
     terms.push_back(Json::object());
   }
   for (Json& term : terms) {
     if (term.is_object()) {  // skips invalid terms; the API server rejects them
-      AddOnce(MakeList(term, "matchExpressions"), requirement);
+      AddOnce(codec::MakeList(term, "matchExpressions"), requirement);
     }
   }
 }
@@ -46,7 +47,7 @@ Json WithHostRules(const Json& affinity, const HostRules& rules) {
   if (rules.required.empty() && rules.excluded.empty() && rules.preferred.empty()) {
     return out;
   }
-  Json& node_affinity = MakeObject(out, "nodeAffinity");
+  Json& node_affinity = codec::MakeObject(out, "nodeAffinity");
   if (!rules.required.empty()) {
     Require(node_affinity, Requirement("In", rules.required, kRequiredMax));
   }
@@ -58,7 +59,8 @@ Json WithHostRules(const Json& affinity, const HostRules& rules) {
         {"weight", kPreferenceWeight},
         {"preference",
          {{"matchExpressions", Json::array({Requirement("In", rules.preferred, kPreferredMax)})}}}};
-    AddOnce(MakeList(node_affinity, "preferredDuringSchedulingIgnoredDuringExecution"), preference);
+    AddOnce(codec::MakeList(node_affinity, "preferredDuringSchedulingIgnoredDuringExecution"),
+            preference);
   }
   return out;
 }

@@ -7,8 +7,8 @@
 
 #include "lib/api/names.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::render {
 
@@ -29,11 +29,12 @@ void DropIncompleteFields(Json& spec) {
       continue;
     }
     for (Json& container : spec[list]) {
-      const Json* probe = Find(container, {"readinessProbe"});
+      const Json* probe = codec::At(container, {"readinessProbe"});
       if (probe != nullptr && probe->empty()) {
         container.erase("readinessProbe");
       }
-      if (Find(container, {"resources", "claims"}) != nullptr && !spec.contains("resourceClaims")) {
+      if (codec::At(container, {"resources", "claims"}) != nullptr &&
+          !spec.contains("resourceClaims")) {
         container["resources"].erase("claims");
       }
     }
@@ -45,14 +46,14 @@ void DropIncompleteFields(Json& spec) {
 
 Json PodOf(const DryRunPodSpec& spec, std::string_view annotation) {
   Json metadata = {{"generateName", "cachewarm-dry-run-"}, {"namespace", spec.warmup.ns}};
-  const auto labels = codec::Texts(Find(spec.pod_template, {"metadata", "labels"}));
+  const auto labels = codec::Texts(codec::At(spec.pod_template, {"metadata", "labels"}));
   if (!labels.empty()) {
     metadata["labels"] = labels;
   }
-  auto annotations = codec::Texts(Find(spec.pod_template, {"metadata", "annotations"}));
+  auto annotations = codec::Texts(codec::At(spec.pod_template, {"metadata", "annotations"}));
   annotations[std::string(api::kWarmupAnnotation)] = std::string(annotation);
   metadata["annotations"] = annotations;
-  const Json* found = Find(spec.pod_template, {"spec"});
+  const Json* found = codec::At(spec.pod_template, {"spec"});
   Json pod_spec = found != nullptr && found->is_object() ? *found : Json::object();
   DropIncompleteFields(pod_spec);
   return {
@@ -60,11 +61,11 @@ Json PodOf(const DryRunPodSpec& spec, std::string_view annotation) {
 }
 
 bool IsAddedByServer(const Json& volume) {
-  return Text(volume, "name").starts_with("kube-api-access-");
+  return codec::TextAt(volume, {"name"}).starts_with("kube-api-access-");
 }
 
 bool IsCacheVolume(const Json& volume) {
-  return Text(volume, "name") == api::kVolume;
+  return codec::TextAt(volume, {"name"}) == api::kVolume;
 }
 
 template <typename Drop>
@@ -89,7 +90,7 @@ void CleanContainer(Json& container) {
   const auto added = [](const Json& each) { return IsAddedByServer(each) || IsCacheVolume(each); };
   DropFrom(container, "volumeMounts", added);
   DropFrom(container, "env", [](const Json& each) {
-    return Text(each, "value").starts_with(std::string(api::kMountPath) + "/");
+    return codec::TextAt(each, {"value"}).starts_with(std::string(api::kMountPath) + "/");
   });
 }
 
@@ -100,8 +101,8 @@ DryRunPods MakeDryRunPods(const DryRunPodSpec& spec) {
   AddMount(injected["spec"], spec.mount);
   AddEvictionAnnotation(injected["metadata"]);
   if (spec.gate) {
-    Json& gates = MakeList(injected["spec"], "schedulingGates");
-    if (Named(gates, api::kSchedulingGate) == nullptr) {
+    Json& gates = codec::MakeList(injected["spec"], "schedulingGates");
+    if (codec::Named(gates, api::kSchedulingGate) == nullptr) {
       gates.push_back({{"name", std::string(api::kSchedulingGate)}});
     }
   }
@@ -111,18 +112,18 @@ DryRunPods MakeDryRunPods(const DryRunPodSpec& spec) {
 
 Json TemplateOf(const Json& pod, const std::string& uid) {
   Json metadata = Json::object();
-  auto labels = codec::Texts(Find(pod, {"metadata", "labels"}));
+  auto labels = codec::Texts(codec::At(pod, {"metadata", "labels"}));
   for (const std::string_view revision : api::kRevisionLabels) {
     labels.erase(std::string(revision));
   }
   metadata["labels"] = labels;
-  const Json* found = Find(pod, {"spec"});
+  const Json* found = codec::At(pod, {"spec"});
   Json spec = found != nullptr && found->is_object() ? *found : Json::object();
   for (const char* member : {"nodeName", "schedulingGates", "priority", "preemptionPolicy"}) {
     spec.erase(member);
   }
   DropFrom(spec, "volumes", [&uid](const Json& volume) {
-    const Json* path = Find(volume, {"hostPath", "path"});
+    const Json* path = codec::At(volume, {"hostPath", "path"});
     const bool mounts_cache = path != nullptr && path->is_string() &&
                               path->get<std::string>().find("/" + uid + "/") != std::string::npos;
     return IsAddedByServer(volume) || (IsCacheVolume(volume) && mounts_cache);

@@ -15,7 +15,7 @@ namespace cachewarm::render {
 struct DryRunPodSpec {
   const api::CacheWarmup& warmup;
   const codec::Json& pod_template;
-  Mount mount;
+  CacheMount mount;
   bool gate = true;
 };
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/patch.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::render {
 
@@ -23,7 +23,7 @@ absl::StatusOr<Json> GateReleasePatch(const GateReleaseSpec& spec) {
       Json patch,
       gate::ReleasePatch(spec.pod, {.reason = spec.reason, .held_seconds = spec.held_seconds}));
   const Json* affinity =
-      spec.pod.object == nullptr ? nullptr : Find(*spec.pod.object, {"spec", "affinity"});
+      spec.pod.object == nullptr ? nullptr : codec::At(*spec.pod.object, {"spec", "affinity"});
   const Json present = affinity != nullptr ? *affinity : Json();
   Json wanted = WithHostRules(present, spec.hosts);
   if (wanted != (present.is_null() ? Json::object() : present)) {

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/render/injection.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "lib/api/names.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::render {
 
@@ -16,22 +14,17 @@ using codec::Json;
 namespace {
 
 std::optional<int64_t> RunAsUser(const Json& holder) {
-  const Json* user = Find(holder, {"securityContext", "runAsUser"});
+  const Json* user = codec::At(holder, {"securityContext", "runAsUser"});
   if (user == nullptr || !user->is_number_integer()) {
     return std::nullopt;
   }
   return user->get<int64_t>();
 }
 
-bool IsBelowMount(const std::string& path) {
-  const std::string mount = std::string(api::kMountPath) + "/";
-  return (path + "/").starts_with(mount);
-}
-
 }  // namespace
 
 std::string RunAs(const Json& pod_spec, std::string_view container) {
-  const Json* found = Named(List(pod_spec, {"containers"}), container);
+  const Json* found = codec::Named(codec::ListAt(pod_spec, {"containers"}), container);
   if (found != nullptr) {
     if (const auto user = RunAsUser(*found)) {
       return api::RunAsName(user);
@@ -41,10 +34,10 @@ std::string RunAs(const Json& pod_spec, std::string_view container) {
 }
 
 void SetEnv(const std::vector<api::EnvVar>& variables, Json& container) {
-  Json& env = MakeList(container, "env");
+  Json& env = codec::MakeList(container, "env");
   for (const api::EnvVar& variable : variables) {
     const Json entry = {{"name", variable.name}, {"value", variable.value}};
-    if (Json* present = Named(env, variable.name)) {
+    if (Json* present = codec::Named(env, variable.name)) {
       *present = entry;
     } else {
       env.push_back(entry);
@@ -52,31 +45,31 @@ void SetEnv(const std::vector<api::EnvVar>& variables, Json& container) {
   }
 }
 
-void AddMount(Json& pod_spec, const Mount& mount) {
-  Json* container = Named(MakeList(pod_spec, "containers"), mount.container);
+void AddMount(Json& pod_spec, const CacheMount& mount) {
+  Json* container = codec::Named(codec::MakeList(pod_spec, "containers"), mount.container);
   if (container == nullptr) {
     return;
   }
   const Json volume = {{"name", std::string(api::kVolume)},
                        {"hostPath", {{"path", mount.host_path}, {"type", "DirectoryOrCreate"}}}};
-  Json& volumes = MakeList(pod_spec, "volumes");
-  if (Json* present = Named(volumes, api::kVolume)) {
+  Json& volumes = codec::MakeList(pod_spec, "volumes");
+  if (Json* present = codec::Named(volumes, api::kVolume)) {
     *present = volume;
   } else {
     volumes.push_back(volume);
   }
-  Json& mounts = MakeList(*container, "volumeMounts");
+  Json& mounts = codec::MakeList(*container, "volumeMounts");
   // Compare mount paths, as the API server does when it merges mounts: a user may also mount the
   // volume at another path.
   if (std::none_of(mounts.begin(), mounts.end(), [](const Json& present) {
-        return Text(present, "mountPath") == api::kMountPath;
+        return codec::TextAt(present, {"mountPath"}) == api::kMountPath;
       })) {
     mounts.push_back(
         {{"name", std::string(api::kVolume)}, {"mountPath", std::string(api::kMountPath)}});
   }
-  Json& env = MakeList(*container, "env");
+  Json& env = codec::MakeList(*container, "env");
   for (const api::EnvVar& variable : mount.env) {
-    if (Named(env, variable.name) == nullptr) {
+    if (codec::Named(env, variable.name) == nullptr) {
       env.push_back({{"name", variable.name}, {"value", variable.value}});
     }
   }
@@ -85,53 +78,14 @@ void AddMount(Json& pod_spec, const Mount& mount) {
 void AddEvictionAnnotation(Json& metadata) {
   static constexpr std::string_view kSafeToEvict =
       "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
-  Json& annotations = MakeObject(metadata, "annotations");
-  const std::string present = Text(annotations, kSafeToEvict);
+  Json& annotations = codec::MakeObject(metadata, "annotations");
+  const std::string present = codec::TextAt(annotations, {kSafeToEvict});
   const std::string volume(api::kVolume);
   if (present.empty()) {
     annotations[std::string(kSafeToEvict)] = volume;
   } else if (("," + present + ",").find("," + volume + ",") == std::string::npos) {
     annotations[std::string(kSafeToEvict)] = present + "," + volume;
   }
-}
-
-std::string WhyInjectionSkipped(const Json& pod, std::string_view root) {
-  const Json* os = Find(pod, {"spec", "os"});
-  if (os != nullptr && Text(*os, "name") != "linux") {
-    return "spec.os.name is not linux; only Linux pods can be injected";
-  }
-  const Json& owners = List(pod, {"metadata", "ownerReferences"});
-  if (std::any_of(owners.begin(), owners.end(),
-                  [](const Json& owner) { return Text(owner, "kind") == "DaemonSet"; })) {
-    return "the pod belongs to a DaemonSet, whose pods are not injected";
-  }
-  const Json* spec = Find(pod, {"spec"});
-  return spec == nullptr ? std::string() : MountConflict(*spec, root);
-}
-
-std::string MountConflict(const Json& pod_spec, std::string_view root) {
-  if (const Json* volume = Named(List(pod_spec, {"volumes"}), api::kVolume)) {
-    const Json* path = Find(*volume, {"hostPath", "path"});
-    const std::string text = path != nullptr && path->is_string() ? path->get<std::string>() : "";
-    if (!text.starts_with(std::string(root) + "/")) {
-      return fmt::format(
-          "the pod template already has a volume named \"{}\", the name of the cache volume; "
-          "rename that volume",
-          api::kVolume);
-    }
-  }
-  for (const Json& container : List(pod_spec, {"containers"})) {
-    for (const Json& mount : List(container, {"volumeMounts"})) {
-      if (Text(mount, "name") != api::kVolume && IsBelowMount(Text(mount, "mountPath"))) {
-        return fmt::format(
-            "container \"{}\" mounts volume \"{}\" at {}, but {} is the path of the cache volume; "
-            "set another mountPath",
-            Text(container, "name"), Text(mount, "name"), Text(mount, "mountPath"),
-            api::kMountPath);
-      }
-    }
-  }
-  return "";
 }
 
 }  // namespace cachewarm::render

@@ -16,7 +16,7 @@ namespace cachewarm::render {
 // the image sets the user.
 std::string RunAs(const codec::Json& pod_spec, std::string_view container);
 
-struct Mount {
+struct CacheMount {
   std::string container;
   std::string host_path;  // "<root>/<ns>/<name>/<uid>/<run-as>"
   std::vector<api::EnvVar> env;
@@ -27,19 +27,11 @@ void SetEnv(const std::vector<api::EnvVar>& variables, codec::Json& container);
 
 // Adds the cache volume and its mount to the container. Adds each variable of `mount` that the
 // container does not set itself. Idempotent.
-void AddMount(codec::Json& pod_spec, const Mount& mount);
+void AddMount(codec::Json& pod_spec, const CacheMount& mount);
 
 // Adds the name of the cache volume to the annotation
 // "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes". Otherwise a pod with this
 // hostPath volume would keep the autoscaler from removing its node.
 void AddEvictionAnnotation(codec::Json& metadata);
-
-// Returns why no warmup can be injected into this pod, as a message for users; "" if injection is
-// possible.
-std::string WhyInjectionSkipped(const codec::Json& pod, std::string_view root);
-
-// Returns why the cache volume cannot be added to a pod with this spec, naming the field and the
-// remedy; "" if it can.
-std::string MountConflict(const codec::Json& pod_spec, std::string_view root);
 
 }  // namespace cachewarm::render

@@ -8,10 +8,10 @@
 
 #include "lib/api/names.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/fingerprint/key.h"
 #include "operator/render/affinity.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::render {
 
@@ -67,14 +67,15 @@ std::string JobName(std::string_view warmup, const std::string& tail) {
 
 Json PodMetadata(const BuilderJobSpec& spec) {
   Json metadata = Json::object();
-  Json& labels = MakeObject(metadata, "labels");
-  for (const auto& [key, value] : codec::Texts(Find(spec.pod_template, {"metadata", "labels"}))) {
+  Json& labels = codec::MakeObject(metadata, "labels");
+  for (const auto& [key, value] :
+       codec::Texts(codec::At(spec.pod_template, {"metadata", "labels"}))) {
     if (!Selects(spec, key)) {
       labels[key] = value;
     }
   }
   labels.update(OwnLabels(spec));
-  const auto annotations = codec::Texts(Find(spec.pod_template, {"metadata", "annotations"}));
+  const auto annotations = codec::Texts(codec::At(spec.pod_template, {"metadata", "annotations"}));
   if (!annotations.empty()) {
     metadata["annotations"] = annotations;
   }
@@ -83,7 +84,7 @@ Json PodMetadata(const BuilderJobSpec& spec) {
 }
 
 Json PodSpec(const BuilderJobSpec& spec) {
-  const Json* given = Find(spec.pod_template, {"spec"});
+  const Json* given = codec::At(spec.pod_template, {"spec"});
   Json pod = given != nullptr && given->is_object() ? *given : Json::object();
   // Drop fields that would tie the copy to the node, host name, gates or priority of the original
   // pod.
@@ -92,18 +93,19 @@ Json PodSpec(const BuilderJobSpec& spec) {
     pod.erase(member);
   }
   pod["restartPolicy"] = "Never";
-  pod["terminationGracePeriodSeconds"] = std::min(
-      Integer(pod, "terminationGracePeriodSeconds", kDefaultGraceSeconds), kGraceSecondsMax);
+  pod["terminationGracePeriodSeconds"] =
+      std::min(codec::IntegerAt(pod, {"terminationGracePeriodSeconds"}, kDefaultGraceSeconds),
+               kGraceSecondsMax);
   if (!spec.priority_class.empty()) {
     pod["priorityClassName"] = spec.priority_class;
   }
-  MakeList(pod, "readinessGates")
+  codec::MakeList(pod, "readinessGates")
       .push_back({{"conditionType", std::string(api::kBuilderReadinessGate)}});
-  const Json* affinity = Find(pod, {"affinity"});
+  const Json* affinity = codec::At(pod, {"affinity"});
   pod["affinity"] = WithHostRules(affinity != nullptr ? *affinity : Json(),
                                   HostRules{.required = spec.hostnames});
   AddMount(pod, spec.mount);
-  if (Json* container = Named(MakeList(pod, "containers"), spec.mount.container)) {
+  if (Json* container = codec::Named(codec::MakeList(pod, "containers"), spec.mount.container)) {
     // Keeps the end of the log in the termination message, the only trace of a failed builder.
     // Nearly every template has "File", the API server's default; the message file still comes
     // first.
@@ -148,91 +150,6 @@ Json BuilderJob(const BuilderJobSpec& spec) {
         {"parallelism", 1},
         {"podReplacementPolicy", "Failed"},
         {"template", {{"metadata", PodMetadata(spec)}, {"spec", PodSpec(spec)}}}}}};
-}
-
-namespace {
-
-// Returns the containers and the init containers, because an init container may be a sidecar that
-// keeps running.
-std::vector<const Json*> ContainersOf(const Json& spec) {
-  std::vector<const Json*> out;
-  for (const char* list : {"containers", "initContainers"}) {
-    for (const Json& container : List(spec, {list})) {
-      out.push_back(&container);
-    }
-  }
-  return out;
-}
-
-std::string PortRefusal(const Json& spec) {
-  if (Flag(spec, "hostNetwork")) {
-    return "spec.hostNetwork is set, so a copy of the pod would use the same host ports; set "
-           "compile.builder to FirstPod";
-  }
-  for (const Json* container : ContainersOf(spec)) {
-    for (const Json& port : List(*container, {"ports"})) {
-      if (Integer(port, "hostPort", 0) != 0) {
-        return fmt::format(
-            "container \"{}\" has hostPort {}, which a copy of the pod would use too; set "
-            "compile.builder to FirstPod",
-            Text(*container, "name"), Integer(port, "hostPort", 0));
-      }
-    }
-  }
-  return "";
-}
-
-std::string DeviceRefusal(const Json& spec) {
-  return List(spec, {"resourceClaims"}).empty() ? ""
-                                                : "spec.resourceClaims is set, and a copy of the "
-                                                  "pod might find none of the claimed devices "
-                                                  "free; set compile.builder to FirstPod";
-}
-
-std::string VolumeRefusal(const Json& spec) {
-  const Json& volumes = List(spec, {"volumes"});
-  for (const Json* container : ContainersOf(spec)) {
-    for (const Json& mount : List(*container, {"volumeMounts"})) {
-      if (Named(volumes, Text(mount, "name")) == nullptr) {
-        return fmt::format(
-            "container \"{}\" mounts \"{}\" of volumeClaimTemplates, which the pod of a Job does "
-            "not have; set compile.builder to FirstPod",
-            Text(*container, "name"), Text(mount, "name"));
-      }
-    }
-  }
-  for (const Json& volume : volumes) {
-    const Json* claim = Find(volume, {"persistentVolumeClaim"});
-    if (claim != nullptr && !Flag(*claim, "readOnly")) {
-      return fmt::format(
-          "volume \"{}\" is a PersistentVolumeClaim that a copy of the pod could write to; set "
-          "readOnly of the volume to true, or set compile.builder to FirstPod",
-          Text(volume, "name"));
-    }
-  }
-  return "";
-}
-
-}  // namespace
-
-std::string CopyRefusal(const Json& pod_template) {
-  const Json* spec = Find(pod_template, {"spec"});
-  if (spec == nullptr) {
-    return "the pod template has no spec; add one";
-  }
-  for (const auto& refusal : {PortRefusal(*spec), DeviceRefusal(*spec), VolumeRefusal(*spec)}) {
-    if (!refusal.empty()) {
-      return refusal;
-    }
-  }
-  return "";
-}
-
-bool SharesVolumeClaim(const Json& pod_template) {
-  const Json& volumes = List(pod_template, {"spec", "volumes"});
-  return std::any_of(volumes.begin(), volumes.end(), [](const Json& volume) {
-    return Find(volume, {"persistentVolumeClaim"}) != nullptr;
-  });
 }
 
 }  // namespace cachewarm::render

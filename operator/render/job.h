@@ -19,7 +19,7 @@ struct BuilderJobSpec {
   const codec::Json& pod_template;  // PodTemplateSpec of the workload, after ApplyOverrides()
   std::string key;
   int attempt = 1;
-  Mount mount;
+  CacheMount mount;
   // Nodes with the key's GPU type and CPU class. The pod runs only on these.
   std::vector<std::string> hostnames;
   // Keys of labels that the pod of the Job does not get, because Services, PDBs or the workload
@@ -48,14 +48,5 @@ std::string BuilderKeyLabelValue(std::string_view key);
 // activeDeadlineSeconds, because that deadline would include the time that the pod is pending. Adds
 // a readiness gate whose condition is never set, so that the pod gets no traffic.
 codec::Json BuilderJob(const BuilderJobSpec& spec);
-
-// Returns why a second pod of this template could disturb the workload, naming the field and the
-// remedy; "" if it could not. The fields that forbid a second pod are hostNetwork, hostPort,
-// resourceClaims, volumeClaimTemplates and writable PersistentVolumeClaims.
-std::string CopyRefusal(const codec::Json& pod_template);
-
-// True if a builder Job with this template would mount a PersistentVolumeClaim that the workload's
-// pods also mount.
-bool SharesVolumeClaim(const codec::Json& pod_template);
 
 }  // namespace cachewarm::render

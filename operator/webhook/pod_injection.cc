@@ -7,26 +7,23 @@
 #include "lib/api/labels.h"
 #include "lib/api/names.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/render/fields.h"
+#include "operator/plan/acceptance/injectable.h"
 #include "operator/render/injection.h"
 
 namespace cachewarm::webhook {
 namespace {
 
 using codec::Json;
-using render::Find;
-using render::List;
-using render::Named;
-using render::Text;
 
 // Returns true if the pod meets those conditions for injection that are the same for every warmup.
 bool IsEligible(const Json& pod, std::string_view root) {
-  const Json* labels = Find(pod, {"metadata", "labels"});
-  const Json* spec = Find(pod, {"spec"});
+  const Json* labels = codec::At(pod, {"metadata", "labels"});
+  const Json* spec = codec::At(pod, {"spec"});
   return labels != nullptr && labels->is_object() && spec != nullptr && spec->is_object() &&
          !labels->contains(std::string(api::kBuilderWarmupLabel)) &&
-         render::WhyInjectionSkipped(pod, root).empty();
+         plan::WhyNotInjectable(pod, root).empty();
 }
 
 bool ShouldInject(const api::CacheWarmup& warmup, const Json& pod, const api::Labels& labels) {
@@ -36,17 +33,17 @@ bool ShouldInject(const api::CacheWarmup& warmup, const Json& pod, const api::La
     return false;
   }
   const api::Injection& injection = *warmup.status.injection;
-  const Json* annotations = Find(pod, {"metadata", "annotations"});
+  const Json* annotations = codec::At(pod, {"metadata", "annotations"});
   const bool is_claimed =
       annotations != nullptr && annotations->contains(std::string(api::kWarmupAnnotation));
   return api::HasLabels(labels, injection.labels) &&
-         Named(List(pod, {"spec", "containers"}), injection.container) != nullptr &&
-         (!is_claimed || Text(*annotations, api::kWarmupAnnotation) == warmup.name);
+         codec::Named(codec::ListAt(pod, {"spec", "containers"}), injection.container) != nullptr &&
+         (!is_claimed || codec::TextAt(*annotations, {api::kWarmupAnnotation}) == warmup.name);
 }
 
 bool IsHeld(const api::Injection& injection, const Json& spec, const api::Labels& labels) {
   const std::vector<std::string>& warm = injection.warm_revisions;
-  return injection.gate && Text(spec, "nodeName").empty() &&
+  return injection.gate && codec::TextAt(spec, {"nodeName"}).empty() &&
          std::find(warm.begin(), warm.end(), api::RevisionOf(labels)) == warm.end();
 }
 
@@ -54,12 +51,12 @@ void ApplyInjection(const api::CacheWarmup& warmup, std::string_view root,
                     const api::Labels& labels, Json& pod) {
   const api::Injection& injection = *warmup.status.injection;
   Json& metadata = pod["metadata"];
-  render::MakeObject(metadata, "annotations")[std::string(api::kWarmupAnnotation)] = warmup.name;
+  codec::MakeObject(metadata, "annotations")[std::string(api::kWarmupAnnotation)] = warmup.name;
   render::AddEvictionAnnotation(metadata);
   Json& spec = pod["spec"];
   if (IsHeld(injection, spec, labels)) {
-    Json& gates = render::MakeList(spec, "schedulingGates");
-    if (Named(gates, api::kSchedulingGate) == nullptr) {
+    Json& gates = codec::MakeList(spec, "schedulingGates");
+    if (codec::Named(gates, api::kSchedulingGate) == nullptr) {
       gates.push_back({{"name", std::string(api::kSchedulingGate)}});
     }
   }
@@ -76,7 +73,7 @@ std::string Inject(const std::vector<Warmup>& warmups, std::string_view root, Js
   if (!IsEligible(pod, root)) {
     return "";
   }
-  const api::Labels labels = codec::Texts(Find(pod, {"metadata", "labels"}));
+  const api::Labels labels = codec::Texts(codec::At(pod, {"metadata", "labels"}));
   const auto found = std::find_if(warmups.begin(), warmups.end(), [&](const Warmup& warmup) {
     return ShouldInject(*warmup, pod, labels);
   });

@@ -8,6 +8,7 @@
 #include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/base64.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::webhook {
@@ -41,20 +42,16 @@ absl::StatusOr<std::optional<Json>> Find(kube::Client& client, const kube::Resou
 absl::StatusOr<bool> ServesPolicies(kube::Client& client, std::stop_token stop) {
   const auto known = client.Do(kube::GetPath("/apis/admissionregistration.k8s.io/v1"), stop);
   CW_RETURN_IF_ERROR(known.status());
-  const Json* resources = kube::At(*known, {"resources"});
-  return resources != nullptr && resources->is_array() &&
-         std::any_of(resources->begin(), resources->end(), [](const Json& resource) {
-           return kube::TextAt(resource, {"name"}) == kube::kMutatingPolicies.plural;
-         });
+  const Json& resources = codec::ListAt(*known, {"resources"});
+  return std::any_of(resources.begin(), resources.end(), [](const Json& resource) {
+    return codec::TextAt(resource, {"name"}) == kube::kMutatingPolicies.plural;
+  });
 }
 
 Registration ReadRegistration(const Json& object) {
   Registration out{.by_cert_manager = kube::AnnotationsOf(object).contains(kInjectFrom)};
-  const Json* webhooks = kube::At(object, {"webhooks"});
-  if (webhooks != nullptr && webhooks->is_array()) {
-    for (const Json& webhook : *webhooks) {
-      out.authorities.push_back(Decoded(kube::TextAt(webhook, {"clientConfig", "caBundle"})));
-    }
+  for (const Json& webhook : codec::ListAt(object, {"webhooks"})) {
+    out.authorities.push_back(Decoded(codec::TextAt(webhook, {"clientConfig", "caBundle"})));
   }
   return out;
 }
@@ -90,7 +87,7 @@ absl::StatusOr<StoredCertificateBundle> ReadCertificateBundle(kube::Client& clie
   CW_RETURN_IF_ERROR(secret.status());
   StoredCertificateBundle stored;
   for (const auto& [entry, member] : kSecretEntries) {
-    stored.bundle.*member = Decoded(kube::TextAt(*secret, {"data", entry}));
+    stored.bundle.*member = Decoded(codec::TextAt(*secret, {"data", entry}));
   }
   stored.secret = std::make_shared<const Json>(*std::move(secret));
   return stored;

@@ -4,15 +4,16 @@
 #include <algorithm>
 #include <string_view>
 
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
-#include "operator/plan/scheduling/requests.h"
+#include "operator/model/resource_requests.h"
 
 namespace cachewarm::workloads {
 namespace {
 
+using codec::At;
 using codec::Json;
-using kube::At;
 
 // True if a container of `pod` requests an accelerator. `pod` is a PodSpec or another object with
 // containers and initContainers.
@@ -21,10 +22,9 @@ bool PodRequests(const Json* pod) {
     return false;
   }
   for (const std::string_view list : {"containers", "initContainers"}) {
-    const Json* containers = At(*pod, {list});
-    if (containers != nullptr && containers->is_array() &&
-        std::any_of(containers->begin(), containers->end(),
-                    [](const Json& each) { return plan::AcceleratorsOf(each) > 0; })) {
+    const Json& containers = codec::ListAt(*pod, {list});
+    if (std::any_of(containers.begin(), containers.end(),
+                    [](const Json& each) { return model::AcceleratorsOf(each) > 0; })) {
       return true;
     }
   }
@@ -36,9 +36,8 @@ bool TemplateRequests(const Json* pod_template) {
 }
 
 bool AnyGroupRequests(const Json& workload) {
-  const Json* groups = At(workload, {"spec", "workerGroupSpecs"});
-  return groups != nullptr && groups->is_array() &&
-         std::any_of(groups->begin(), groups->end(),
+  const Json& groups = codec::ListAt(workload, {"spec", "workerGroupSpecs"});
+  return std::any_of(groups.begin(), groups.end(),
                      [](const Json& group) { return TemplateRequests(At(group, {"template"})); });
 }
 
@@ -51,7 +50,7 @@ bool PredictorRequests(const Json& workload) {
   }
   return PodRequests(predictor) ||
          std::any_of(predictor->begin(), predictor->end(), [](const Json& member) {
-           return member.is_object() && plan::AcceleratorsOf(member) > 0;
+           return member.is_object() && model::AcceleratorsOf(member) > 0;
          });
 }
 

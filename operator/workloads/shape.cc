@@ -6,6 +6,7 @@
 
 #include "lib/api/labels.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
 #include "operator/workloads/accelerators.h"
@@ -13,56 +14,51 @@
 namespace cachewarm::workloads {
 namespace {
 
+using codec::At;
 using codec::Json;
-using kube::At;
-using plan::WorkloadKind;
-using Path = std::initializer_list<std::string_view>;
+using model::WorkloadKind;
 
-int64_t Count(const Json& object, Path path, int64_t fallback) {
-  const Json* value = At(object, path);
-  return value != nullptr && value->is_number_integer() ? value->get<int64_t>() : fallback;
-}
-
-Shape Plain(const Json& workload) {
+WorkloadShape Plain(const Json& workload) {
   return {.selector = codec::Texts(At(workload, {"spec", "selector", "matchLabels"})),
-          .replicas = Count(workload, {"spec", "replicas"}, 1),
+          .replicas = codec::IntegerAt(workload, {"spec", "replicas"}, 1),
           .pod_template = At(workload, {"spec", "template"})};
 }
 
-Shape OfStatefulSet(const Json& workload) {
-  Shape shape = Plain(workload);
+WorkloadShape OfStatefulSet(const Json& workload) {
+  WorkloadShape shape = Plain(workload);
   shape.kind = WorkloadKind::kStatefulSet;
   return shape;
 }
 
-Shape OfJob(const Json& workload) {
-  Shape shape = Plain(workload);
+WorkloadShape OfJob(const Json& workload) {
+  WorkloadShape shape = Plain(workload);
   shape.kind = WorkloadKind::kJob;
-  shape.replicas = Count(workload, {"spec", "parallelism"}, 1);
+  shape.replicas = codec::IntegerAt(workload, {"spec", "parallelism"}, 1);
   return shape;
 }
 
-Shape OfCronJob(const Json& workload) {
-  Shape shape{.kind = WorkloadKind::kCronJob,
-              .pod_template = At(workload, {"spec", "jobTemplate", "spec", "template"})};
+WorkloadShape OfCronJob(const Json& workload) {
+  WorkloadShape shape{.kind = WorkloadKind::kCronJob,
+                      .pod_template = At(workload, {"spec", "jobTemplate", "spec", "template"})};
   if (shape.pod_template != nullptr) {
     shape.selector = codec::Texts(At(*shape.pod_template, {"metadata", "labels"}));
   }
   return shape;
 }
 
-Shape OfRollout(const Json& workload) {
-  Shape shape = Plain(workload);
-  if (kube::TextAt(workload, {"spec", "workloadRef", "kind"}) == "Deployment") {
-    shape.borrows_from = kube::TextAt(workload, {"spec", "workloadRef", "name"});
+WorkloadShape OfRollout(const Json& workload) {
+  WorkloadShape shape = Plain(workload);
+  if (codec::TextAt(workload, {"spec", "workloadRef", "kind"}) == "Deployment") {
+    shape.borrows_from = codec::TextAt(workload, {"spec", "workloadRef", "name"});
   }
   return shape;
 }
 
-Shape OfLeaderWorkerSet(const Json& workload) {
-  Shape shape{.kind = WorkloadKind::kGroup,
-              .selector = {{"leaderworkerset.sigs.k8s.io/name", kube::NameOf(workload).name}},
-              .replicas = Count(workload, {"spec", "replicas"}, 1)};
+WorkloadShape OfLeaderWorkerSet(const Json& workload) {
+  WorkloadShape shape{
+      .kind = WorkloadKind::kGroup,
+      .selector = {{"leaderworkerset.sigs.k8s.io/name", kube::NameOf(workload).name}},
+      .replicas = codec::IntegerAt(workload, {"spec", "replicas"}, 1)};
   shape.pod_template = At(workload, {"spec", "leaderWorkerTemplate", "workerTemplate"});
   if (shape.pod_template == nullptr) {
     shape.pod_template = At(workload, {"spec", "leaderWorkerTemplate", "leaderTemplate"});
@@ -70,20 +66,20 @@ Shape OfLeaderWorkerSet(const Json& workload) {
   return shape;
 }
 
-Shape OfRayCluster(const Json& workload) {
+WorkloadShape OfRayCluster(const Json& workload) {
   const std::string name = kube::NameOf(workload).name;
-  const Json* groups = At(workload, {"spec", "workerGroupSpecs"});
-  if (groups == nullptr || !groups->is_array() || groups->empty()) {
+  const Json& groups = codec::ListAt(workload, {"spec", "workerGroupSpecs"});
+  if (groups.empty()) {
     return {.kind = WorkloadKind::kGroup,
             .selector = {{"ray.io/cluster", name}, {"ray.io/node-type", "head"}},
             .pod_template = At(workload, {"spec", "headGroupSpec", "template"})};
   }
-  Shape shape{.kind = WorkloadKind::kGroup,
-              .selector = {{"ray.io/cluster", name}, {"ray.io/node-type", "worker"}},
-              .replicas = 0};
+  WorkloadShape shape{.kind = WorkloadKind::kGroup,
+                      .selector = {{"ray.io/cluster", name}, {"ray.io/node-type", "worker"}},
+                      .replicas = 0};
   bool found = false;
-  for (const Json& group : *groups) {
-    shape.replicas += Count(group, {"replicas"}, 1);
+  for (const Json& group : groups) {
+    shape.replicas += codec::IntegerAt(group, {"replicas"}, 1);
     const Json* pod_template = At(group, {"template"});
     if (pod_template == nullptr || found) {
       continue;
@@ -96,13 +92,13 @@ Shape OfRayCluster(const Json& workload) {
   return shape;
 }
 
-Shape OfInferenceService(const Json& workload) {
+WorkloadShape OfInferenceService(const Json& workload) {
   return {.kind = WorkloadKind::kSelector,
           .selector = {{"serving.kserve.io/inferenceservice", kube::NameOf(workload).name},
                        {"component", "predictor"}}};
 }
 
-Shape OfLlmInferenceService(const Json& workload) {
+WorkloadShape OfLlmInferenceService(const Json& workload) {
   return {.kind = WorkloadKind::kSelector,
           .selector = {{"app.kubernetes.io/name", kube::NameOf(workload).name},
                        {"app.kubernetes.io/part-of", "llminferenceservice"},
@@ -111,7 +107,7 @@ Shape OfLlmInferenceService(const Json& workload) {
 
 struct Row {
   std::string_view kind;
-  Shape (*shape)(const Json&);
+  WorkloadShape (*shape)(const Json&);
 };
 constexpr std::array<Row, 8> kRows = {{{"StatefulSet", OfStatefulSet},
                                        {"Job", OfJob},
@@ -129,8 +125,8 @@ bool Carries(const Json* pod_template, const api::Labels::Texts& labels) {
 
 }  // namespace
 
-Shape ShapeOf(const Json& workload) {
-  const std::string kind = kube::TextAt(workload, {"kind"});
+WorkloadShape ShapeOf(const Json& workload) {
+  const std::string kind = codec::TextAt(workload, {"kind"});
   for (const Row& row : kRows) {
     if (row.kind == kind) {
       return row.shape(workload);

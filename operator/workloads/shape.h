@@ -6,7 +6,7 @@
 #include <string>
 
 #include "lib/codec/json_fwd.h"
-#include "operator/plan/snapshot.h"
+#include "operator/model/snapshot.h"
 
 // Reads selector, replicas and pod template of each kind of workload (lib/api/workload_kinds.h).
 // Pure. A field that is absent or has an unexpected type reads as absent.
@@ -17,8 +17,8 @@ namespace cachewarm::workloads {
 // leaderworkerset.sigs.k8s.io/name for LeaderWorkerSet; ray.io/cluster and ray.io/node-type for
 // KubeRay; serving.kserve.io/inferenceservice and component for InferenceService;
 // app.kubernetes.io/{name,part-of} and kserve.io/component for LLMInferenceService.
-struct Shape {
-  plan::WorkloadKind kind = plan::WorkloadKind::kDeployment;
+struct WorkloadShape {
+  model::WorkloadKind kind = model::WorkloadKind::kDeployment;
   // Labels that identify exactly the workload's pods. Empty if there are none.
   std::map<std::string, std::string> selector;
   int64_t replicas = 1;
@@ -41,7 +41,7 @@ struct Shape {
 //    requests an accelerator, else of the first group. Without worker groups: selects the head.
 //  - InferenceService, LLMInferenceService: selects pods by the labels of KServe. The template is
 //    derived from a running pod, because runtimes and presets complete the pod in the cluster.
-Shape ShapeOf(const codec::Json& workload);
+WorkloadShape ShapeOf(const codec::Json& workload);
 
 // True if a pod template of the workload has all of `labels`, which must not be empty. Of the two
 // templates of a LeaderWorkerSet, either one suffices.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
 
@@ -49,7 +50,7 @@ std::string Segment(const ListKey& key, const Json& item) {
   }
   segment += kBeforeValues;
   for (const std::string& member : key) {
-    segment += kube::TextAt(item, {member}) + kBetweenParts;
+    segment += codec::TextAt(item, {member}) + kBetweenParts;
   }
   return segment;
 }

@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/error.h"
 #include "tests/fakes/kube_selector.h"
@@ -208,7 +209,7 @@ Json KubeObjects::WithIdentity(const KubeRoute& route, Json object) {
 absl::StatusOr<Json> KubeObjects::Create(const kube::Request& request, const KubeRoute& route,
                                          Json object) {
   Json& metadata = object["metadata"];
-  const std::string prefix = kube::TextAt(object, {"metadata", "generateName"});
+  const std::string prefix = codec::TextAt(object, {"metadata", "generateName"});
   if (!metadata.contains("name") && !prefix.empty()) {
     metadata["name"] = fmt::format("{}{:05}", prefix, uids_ + 1);
   }
@@ -321,8 +322,8 @@ absl::StatusOr<Json> KubeObjects::Delete(const kube::Request& request, const Kub
     return NotFound(route);
   }
   const Json body = request.body.empty() ? Json::object() : *codec::ParseJson(request.body);
-  const std::string uid = kube::TextAt(body, {"preconditions", "uid"});
-  const std::string version = kube::TextAt(body, {"preconditions", "resourceVersion"});
+  const std::string uid = codec::TextAt(body, {"preconditions", "uid"});
+  const std::string version = codec::TextAt(body, {"preconditions", "resourceVersion"});
   const Json& live = *found->second.object;
   if ((!uid.empty() && uid != kube::UidOf(live)) ||
       (!version.empty() && version != kube::ResourceVersionOf(live))) {

@@ -9,6 +9,7 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/error.h"
 #include "lib/kube/core/object.h"
@@ -123,11 +124,11 @@ std::optional<std::string> FieldOf(const Json& object, const std::string& field)
         std::tuple("spec.nodeName", "spec", "nodeName"),
         std::tuple("status.phase", "status", "phase")}) {
     if (field == name) {
-      return kube::TextAt(object, {section, member});
+      return codec::TextAt(object, {section, member});
     }
   }
   if (field == "reason") {  // of events
-    return kube::TextAt(object, {"reason"});
+    return codec::TextAt(object, {"reason"});
   }
   return std::nullopt;
 }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lib/codec/json_value.h"
-#include "operator/plan/plan.h"
-#include "operator/plan/snapshot.h"
+#include "operator/plan/decide.h"
+#include "operator/plan/values.h"
 
 // Snapshots for the tests of operator/plan: a Deployment "llama" of namespace "models" with one
 // container "server", and the nodes and pods that a test adds. Everything is mutable until Build().

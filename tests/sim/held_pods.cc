@@ -40,7 +40,7 @@ void SimCluster::RunStandby() {
   if (operator_down_) {
     return;
   }
-  const plan::Snapshot& in = builder_.in();
+  const model::Snapshot& in = builder_.in();
   const plan::HoldDeadlines deadlines(in.pods, plan::MaxHold(in.warmup, in.constraints));
   for (const auto& pod : in.pods) {
     const auto there = pods_.find(pod->meta.name);
@@ -118,7 +118,7 @@ WallTime SimCluster::NotedEnd(const SimPod& pod) {
 }
 
 void SimCluster::CheckHeld() {
-  const plan::Snapshot& in = builder_.in();
+  const model::Snapshot& in = builder_.in();
   const bool rolls = setup_.strategy == Strategy::kRolling || setup_.strategy == Strategy::kGroup;
   const bool lost = rolls && static_cast<int>(pods_ready()) < builder_.status().min_available;
   for (const auto& pod : in.pods) {

@@ -43,7 +43,7 @@ void SimCluster::AddNode(const NodeSetup& node) {
 
 void SimCluster::RemoveNode(const std::string& name) {
   std::erase_if(builder_.in().nodes,
-                [&](const plan::NodeView& view) { return view.node->meta.name == name; });
+                [&](const model::NodeView& view) { return view.node->meta.name == name; });
   nodes_.erase(name);
   std::erase_if(pods_, [&](const auto& pod) { return pod.second.setup.node == name; });
 }
@@ -254,7 +254,7 @@ void SimCluster::Publish() {
   for (const auto& [name, pod] : pods_) {
     builder_.Pod(pod.setup);
   }
-  for (plan::NodeView& view : builder_.in().nodes) {
+  for (model::NodeView& view : builder_.in().nodes) {
     view.free["pods"] = FreeSlots(view.node->meta.name);
     if (const int devices = nodes_.at(view.node->meta.name).gpus; devices > 0) {
       view.free["nvidia.com/gpu"] = FreeDevices(view.node->meta.name);
@@ -262,7 +262,7 @@ void SimCluster::Publish() {
   }
 }
 
-bool SimCluster::Apply(const plan::Plan& plan) {
+bool SimCluster::Apply(const model::Plan& plan) {
   if (Crashes()) {
     return false;
   }
@@ -286,7 +286,7 @@ bool SimCluster::Apply(const plan::Plan& plan) {
       builder_.warmup().labels.erase("cachewarm.io/inject");
     }
   }
-  for (const plan::NodeEntries& wants : plan.nodes) {
+  for (const model::NodeEntries& wants : plan.nodes) {
     if (Crashes()) {
       return false;
     }
@@ -297,8 +297,8 @@ bool SimCluster::Apply(const plan::Plan& plan) {
   return ApplyJobs(plan) && ApplyReleases(plan);
 }
 
-bool SimCluster::ApplyJobs(const plan::Plan& plan) {
-  for (const plan::DesiredJob& job : plan.jobs_to_create) {
+bool SimCluster::ApplyJobs(const model::Plan& plan) {
+  for (const model::DesiredJob& job : plan.jobs_to_create) {
     auto& jobs = builder_.in().jobs;
     if (std::any_of(jobs.begin(), jobs.end(), [&](const auto& j) { return j.name == job.name; })) {
       continue;
@@ -318,8 +318,8 @@ bool SimCluster::ApplyJobs(const plan::Plan& plan) {
   return true;
 }
 
-bool SimCluster::ApplyReleases(const plan::Plan& plan) {
-  for (const plan::PodAnnotation& note : plan.annotations) {
+bool SimCluster::ApplyReleases(const model::Plan& plan) {
+  for (const model::PodAnnotation& note : plan.annotations) {
     if (Crashes()) {
       return false;
     }
@@ -327,7 +327,7 @@ bool SimCluster::ApplyReleases(const plan::Plan& plan) {
       pod->second.setup.annotations[note.key] = note.value;
     }
   }
-  for (const plan::GateRelease& release : plan.releases) {
+  for (const model::GateRelease& release : plan.releases) {
     const auto pod = pods_.find(release.pod->meta.name);
     if (Crashes()) {
       return false;
@@ -344,11 +344,11 @@ bool SimCluster::ApplyReleases(const plan::Plan& plan) {
 
 // Like operator/controllers/nodes.
 void SimCluster::RunTaints() {
-  for (const plan::NodeView& view : builder_.in().nodes) {
+  for (const model::NodeView& view : builder_.in().nodes) {
     if (!plan::HasStartupTaint(*view.node)) {
       continue;
     }
-    plan::Snapshot alone = builder_.in();
+    model::Snapshot alone = builder_.in();
     alone.nodes = {view};
     const plan::NodeDecision verdict = plan::EvaluateNode(
         {.now = builder_.in().now, .view = view, .readiness = {plan::EvaluateReadiness(alone)}});
@@ -364,12 +364,12 @@ void SimCluster::RunOperator() {
     return;
   }
   RunTaints();
-  plan::Plan plan = builder_.Decide();
+  model::Plan plan = builder_.Decide();
   if (plan.dry_run) {
     builder_.in().dry_run = {.fingerprint = plan.dry_run->fingerprint,
                              .time = builder_.in().now,
-                             .unmodified = plan::DryRunResult::kAllowed,
-                             .injected = plan::DryRunResult::kAllowed};
+                             .unmodified = model::DryRunResult::kAllowed,
+                             .injected = model::DryRunResult::kAllowed};
   }
   const bool wants = plan.status_changed || plan.set_inject_label || !plan.nodes.empty() ||
                      !plan.jobs_to_create.empty() || !plan.jobs_to_delete.empty() ||

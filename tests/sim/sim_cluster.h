@@ -138,9 +138,9 @@ class SimCluster {
   void RunFetches(const std::string& node, const api::WantedWarmup& wanted);
   void RunOperator();
   void RunTaints();
-  bool Apply(const plan::Plan& plan);
-  bool ApplyJobs(const plan::Plan& plan);
-  bool ApplyReleases(const plan::Plan& plan);
+  bool Apply(const model::Plan& plan);
+  bool ApplyJobs(const model::Plan& plan);
+  bool ApplyReleases(const model::Plan& plan);
   void Publish();
   void Check();
   // held_pods.cc
@@ -180,7 +180,7 @@ class SimCluster {
   int longest_hold_ = 0;
   int added_nodes_ = 0;
   int64_t version_ = 0;  // of the status
-  std::optional<plan::Plan> earlier_plan_;
+  std::optional<model::Plan> earlier_plan_;
   int64_t earlier_version_ = 0;
   std::map<std::string, NodeSetup> nodes_;
   std::map<std::string, SimPod> pods_;

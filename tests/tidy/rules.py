@@ -57,7 +57,6 @@ COVERED_BY = {
     "operator/plan/gates/candidate_nodes.cc": "tests/unit/operator/plan/gates/auto_test.cc",
     "operator/plan/gates/gates.cc": "tests/unit/operator/plan/gates/hold_test.cc",
     "operator/plan/read_workload.cc": "tests/unit/operator/plan/acceptance/acceptance_test.cc",
-    "operator/plan/scheduling/requests.cc": "tests/unit/operator/plan/scheduling/pod_shape_test.cc",
     "operator/plan/targets.cc": "tests/unit/operator/plan/distribution/distribution_test.cc",
 }
 LOG_KEYS = Path("lib/base/log_keys.h")

@@ -21,7 +21,7 @@ void ReadValue(const Rule& rule, Reader& reader, std::string& out) {
     reader.Read(rule.name, out, limit.read_bytes != 0 ? limit.read_bytes : limit.bytes);
     return;
   }
-  if (rule.presence == Presence::kOptional) {
+  if (rule.presence == FieldPresence::kOptional) {
     if (!reader.Has(rule.name)) {
       return;
     }
@@ -61,16 +61,16 @@ void ReadValue(const Rule& rule, Reader& reader, std::map<std::string, std::stri
 }
 
 void WriteValue(const Rule& rule, const std::string& value, Writer& out) {
-  if (rule.presence == Presence::kOptional) {
+  if (rule.presence == FieldPresence::kOptional) {
     out.Put(rule.name, value, rule.limit.bytes);
   } else {
-    const bool is_cut = rule.presence == Presence::kAlways;
+    const bool is_cut = rule.presence == FieldPresence::kAlways;
     out.Always(rule.name, is_cut ? Cut(value, rule.limit.bytes) : value);
   }
 }
 
 void WriteValue(const Rule& rule, const Digest& value, Writer& out) {
-  if (rule.presence == Presence::kOptional) {
+  if (rule.presence == FieldPresence::kOptional) {
     out.Put(rule.name, value);
   } else {
     out.Always(rule.name, value.ToString());
@@ -82,7 +82,7 @@ void WriteValue(const Rule& rule, const std::vector<std::string>& value, Writer&
 }
 
 void WriteValue(const Rule& rule, const std::map<std::string, std::string>& value, Writer& out) {
-  if (rule.presence == Presence::kOptional) {
+  if (rule.presence == FieldPresence::kOptional) {
     out.Put(rule.name, value);
   } else {
     out.Always(rule.name, value);
@@ -90,7 +90,7 @@ void WriteValue(const Rule& rule, const std::map<std::string, std::string>& valu
 }
 
 void WritePart(const Rule& rule, Json value, Writer& out) {
-  if (rule.presence == Presence::kOptional) {
+  if (rule.presence == FieldPresence::kOptional) {
     out.PutPart(rule.name, std::move(value));
   } else {
     out.Always(rule.name, std::move(value));

@@ -28,7 +28,7 @@
 // of its words: Optional<&NodeCacheSpec::starts, kStartWindow>("starts", {.items = 64}).
 namespace cachewarm::api::json {
 
-enum class Presence {
+enum class FieldPresence {
   kRequired,  // An object without the field is rejected. The value is written without being cut.
   kAlways,    // The value is always written. If the field is absent, the member keeps its value.
   kOptional,  // As kAlways, but an empty, zero or false value is not written.
@@ -40,7 +40,7 @@ Shape AnyObject();
 // The part of a row that does not depend on the struct. A row without a name is a check.
 struct Rule {
   std::string_view name;
-  Presence presence = Presence::kOptional;
+  FieldPresence presence = FieldPresence::kOptional;
   Limit limit = {};
   Shape (*shape)() = AnyObject;
 };
@@ -66,7 +66,7 @@ using Rows = std::span<const Field<T>>;
 template <typename T>
 void ReadObject(std::type_identity_t<Rows<T>> rows, codec::Reader& reader, T& out) {
   for (const Field<T>& row : rows) {
-    if (row.presence == Presence::kRequired) {
+    if (row.presence == FieldPresence::kRequired) {
       reader.Require(row.name);
     }
     row.read(row, reader, out);
@@ -108,7 +108,7 @@ template <typename V>
 void WriteValue(const Rule& rule, const V& value, Writer& out) {
   if constexpr (!std::is_integral_v<V>) {
     out.Put(rule.name, value);
-  } else if (value != V{} || rule.presence != Presence::kOptional) {
+  } else if (value != V{} || rule.presence != FieldPresence::kOptional) {
     out.Always(rule.name, value);
   }
 }
@@ -159,7 +159,7 @@ void WriteMember(const Rule& rule, const V& value, Writer& out) {
     if (value.has_value()) {
       WritePart(rule, WriteObject(kTable, *value), out);
     }
-  } else if (rule.presence == Presence::kOptional && value == V{}) {
+  } else if (rule.presence == FieldPresence::kOptional && value == V{}) {
     return;
   } else if constexpr (std::is_enum_v<V>) {
     out.Always(rule.name, TextOf(kTable, value));
@@ -202,15 +202,15 @@ constexpr Field<T> MakeField(V T::*, Rule rule) {
 
 template <auto kMember, const auto& kTable = kNoTable>
 constexpr auto Required(std::string_view name, const Limit& limit = {}) {
-  return MakeField<kMember, kTable>(kMember, {name, Presence::kRequired, limit});
+  return MakeField<kMember, kTable>(kMember, {name, FieldPresence::kRequired, limit});
 }
 template <auto kMember, const auto& kTable = kNoTable>
 constexpr auto Always(std::string_view name, const Limit& limit = {}) {
-  return MakeField<kMember, kTable>(kMember, {name, Presence::kAlways, limit});
+  return MakeField<kMember, kTable>(kMember, {name, FieldPresence::kAlways, limit});
 }
 template <auto kMember, const auto& kTable = kNoTable>
 constexpr auto Optional(std::string_view name, const Limit& limit = {}) {
-  return MakeField<kMember, kTable>(kMember, {name, Presence::kOptional, limit});
+  return MakeField<kMember, kTable>(kMember, {name, FieldPresence::kOptional, limit});
 }
 
 // A field with a reader and a writer of its own.

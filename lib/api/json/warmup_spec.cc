@@ -19,7 +19,7 @@ using codec::Reader;
 
 std::string KindWords() {
   std::string words;
-  for (const WorkloadKind& each : kWorkloadKinds) {
+  for (const SupportedKind& each : kWorkloadKinds) {
     words += fmt::format("{}{} ({})", words.empty() ? "" : ", ", each.kind, each.api_version);
   }
   return words;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lib/api/names.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/patch.h"
 
@@ -12,11 +13,10 @@ namespace cachewarm::gate {
 namespace {
 
 bool HasOurGate(const codec::Json& pod) {
-  const codec::Json* gates = kube::At(pod, {"spec", "schedulingGates"});
-  return gates != nullptr && gates->is_array() &&
-         std::any_of(gates->begin(), gates->end(), [](const codec::Json& gate) {
-           return kube::TextAt(gate, {"name"}) == api::kSchedulingGate;
-         });
+  const codec::Json& gates = codec::ListAt(pod, {"spec", "schedulingGates"});
+  return std::any_of(gates.begin(), gates.end(), [](const codec::Json& gate) {
+    return codec::TextAt(gate, {"name"}) == api::kSchedulingGate;
+  });
 }
 
 kube::ObjectName NameOfPod(const api::Pod& pod) {

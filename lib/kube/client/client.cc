@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
 
@@ -14,8 +15,7 @@ using codec::Json;
 absl::StatusOr<Json> Client::DoList(const Request& request, const ItemHandler& on_item,
                                     std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(Json page, Do(request, stop));
-  const Json* items = At(page, {"items"});
-  if (items == nullptr || !items->is_array()) {
+  if (codec::ListAt(page, {"items"}).empty()) {
     return page;
   }
   for (Json& item : page["items"]) {

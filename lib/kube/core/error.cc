@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "absl/strings/cord.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/http/text/http_status.h"
 #include "lib/kube/core/object.h"
@@ -38,11 +39,6 @@ int64_t NumberIn(const absl::Status& status, const char* url) {
   return number;
 }
 
-int64_t IntegerAt(const Json& object, std::initializer_list<std::string_view> path) {
-  const Json* at = At(object, path);
-  return at != nullptr && at->is_number_integer() ? at->get<int64_t>() : 0;
-}
-
 }  // namespace
 
 absl::Status ToStatus(const ApiError& error) {
@@ -60,14 +56,14 @@ absl::Status ToStatus(const ApiError& error) {
 
 ApiError ParseApiError(const Json& status, int http_code) {
   ApiError error{.code = http_code,
-                 .reason = TextAt(status, {"reason"}),
-                 .message = TextAt(status, {"message"}),
+                 .reason = codec::TextAt(status, {"reason"}),
+                 .message = codec::TextAt(status, {"message"}),
                  .retry_after = std::nullopt};
-  const int64_t code = IntegerAt(status, {"code"});
+  const int64_t code = codec::IntegerAt(status, {"code"});
   if (code >= 400 && code <= 599) {
     error.code = static_cast<int>(code);
   }
-  const int64_t seconds = IntegerAt(status, {"details", "retryAfterSeconds"});
+  const int64_t seconds = codec::IntegerAt(status, {"details", "retryAfterSeconds"});
   if (seconds > 0) {
     error.retry_after = std::chrono::seconds(std::min(seconds, kRetryAfterSecondsMax));
   }

@@ -3,6 +3,7 @@
 
 #include "fmt/format.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::kube {
@@ -11,12 +12,7 @@ namespace {
 using codec::Json;
 
 std::string Text(const Json& object, std::string_view member) {
-  return TextAt(object, {"metadata", member});
-}
-
-bool IsController(const Json& owner) {
-  const Json* controller = At(owner, {"controller"});
-  return controller != nullptr && controller->is_boolean() && controller->get<bool>();
+  return codec::TextAt(object, {"metadata", member});
 }
 
 }  // namespace
@@ -33,26 +29,6 @@ absl::StatusOr<ObjectName> ObjectName::Parse(std::string_view key) {
                     .name = std::string(name)};
 }
 
-const Json* At(const Json& object, std::initializer_list<std::string_view> path) {
-  const Json* at = &object;
-  for (const std::string_view member : path) {
-    if (!at->is_object()) {
-      return nullptr;
-    }
-    const auto found = at->find(std::string(member));
-    if (found == at->end()) {
-      return nullptr;
-    }
-    at = &*found;
-  }
-  return at;
-}
-
-std::string TextAt(const Json& object, std::initializer_list<std::string_view> path) {
-  const Json* at = At(object, path);
-  return at != nullptr && at->is_string() ? at->get<std::string>() : std::string();
-}
-
 ObjectName NameOf(const Json& object) {
   return {.ns = Text(object, "namespace"), .name = Text(object, "name")};
 }
@@ -66,11 +42,11 @@ std::string ResourceVersionOf(const Json& object) {
 }
 
 std::map<std::string, std::string> LabelsOf(const Json& object) {
-  return codec::Texts(At(object, {"metadata", "labels"}));
+  return codec::Texts(codec::At(object, {"metadata", "labels"}));
 }
 
 std::map<std::string, std::string> AnnotationsOf(const Json& object) {
-  return codec::Texts(At(object, {"metadata", "annotations"}));
+  return codec::Texts(codec::At(object, {"metadata", "annotations"}));
 }
 
 bool IsDeleting(const Json& object) {
@@ -78,16 +54,12 @@ bool IsDeleting(const Json& object) {
 }
 
 Owner ControllerOf(const Json& object) {
-  const Json* owners = At(object, {"metadata", "ownerReferences"});
-  if (owners == nullptr || !owners->is_array()) {
-    return {};
-  }
-  for (const Json& owner : *owners) {
-    if (IsController(owner)) {
-      return {.api_version = TextAt(owner, {"apiVersion"}),
-              .kind = TextAt(owner, {"kind"}),
-              .name = TextAt(owner, {"name"}),
-              .uid = TextAt(owner, {"uid"})};
+  for (const Json& owner : codec::ListAt(object, {"metadata", "ownerReferences"})) {
+    if (codec::FlagAt(owner, {"controller"})) {
+      return {.api_version = codec::TextAt(owner, {"apiVersion"}),
+              .kind = codec::TextAt(owner, {"kind"}),
+              .name = codec::TextAt(owner, {"name"}),
+              .uid = codec::TextAt(owner, {"uid"})};
     }
   }
   return {};

@@ -38,11 +38,6 @@ std::map<std::string, std::string> LabelsOf(const codec::Json& object);
 std::map<std::string, std::string> AnnotationsOf(const codec::Json& object);
 bool IsDeleting(const codec::Json& object);
 
-// Returns the member at `path` ("spec", "nodeName"), or nullptr. Never throws.
-const codec::Json* At(const codec::Json& object, std::initializer_list<std::string_view> path);
-// Returns the text at `path`; empty if it is missing or not a string.
-std::string TextAt(const codec::Json& object, std::initializer_list<std::string_view> path);
-
 // The controller among the ownerReferences; empty if there is none.
 struct Owner {
   std::string api_version;

@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/error.h"
 
@@ -75,7 +76,7 @@ absl::Status WatchDecoder::Line(std::string_view line) {
     return absl::InvalidArgumentError(
         fmt::format("a watch event is malformed: {}", std::string(parsed.status().message())));
   }
-  const std::string type_name = TextAt(*parsed, {"type"});
+  const std::string type_name = codec::TextAt(*parsed, {"type"});
   const auto object = parsed->is_object() ? parsed->find("object") : parsed->end();
   if (object == parsed->end() || !object->is_object()) {
     return absl::InvalidArgumentError("a watch event is malformed: it has no object");

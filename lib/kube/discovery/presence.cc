@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fmt/format.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
 
@@ -12,12 +13,11 @@ namespace cachewarm::kube {
 using codec::Json;
 
 bool ListsResource(const Json& listed, const Resource& resource) {
-  const Json* kinds = At(listed, {"resources"});
-  return kinds != nullptr && kinds->is_array() &&
-         std::any_of(kinds->begin(), kinds->end(), [&](const Json& kind) {
-           return TextAt(kind, {"name"}) == resource.plural &&
-                  TextAt(kind, {"kind"}) == resource.kind;
-         });
+  const Json& kinds = codec::ListAt(listed, {"resources"});
+  return std::any_of(kinds.begin(), kinds.end(), [&](const Json& kind) {
+    return codec::TextAt(kind, {"name"}) == resource.plural &&
+           codec::TextAt(kind, {"kind"}) == resource.kind;
+  });
 }
 
 absl::StatusOr<Presence> LookUp(Client& client, const Resource& resource, bool may_list,

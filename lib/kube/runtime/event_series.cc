@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::kube {
@@ -31,8 +32,8 @@ std::string Cut(const std::string& text, size_t bytes_max) {
 
 Json Regarding(const Json& object) {
   const ObjectName name = NameOf(object);
-  Json regarding = {{"apiVersion", TextAt(object, {"apiVersion"})},
-                    {"kind", TextAt(object, {"kind"})},
+  Json regarding = {{"apiVersion", codec::TextAt(object, {"apiVersion"})},
+                    {"kind", codec::TextAt(object, {"kind"})},
                     {"name", name.name},
                     {"uid", UidOf(object)}};
   if (!name.ns.empty()) {

@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/runtime/stop_after.h"
 
@@ -18,11 +19,6 @@ using codec::Json;
 
 constexpr Duration kReleaseLimit = std::chrono::seconds(3);
 constexpr double kJitter = 0.2;
-
-int64_t IntegerAt(const Json& object, std::string_view member) {
-  const Json* at = At(object, {"spec", member});
-  return at != nullptr && at->is_number_integer() ? at->get<int64_t>() : 0;
-}
 
 }  // namespace
 
@@ -134,17 +130,17 @@ bool LeaderElector::IsHeldByAnother() const {
 }
 
 void LeaderElector::Observe(const Json& lease) {
-  const Json* spec = At(lease, {"spec"});
+  const Json* spec = codec::At(lease, {"spec"});
   ObservedLease now;
-  now.holder = TextAt(lease, {"spec", "holderIdentity"});
+  now.holder = codec::TextAt(lease, {"spec", "holderIdentity"});
   now.spec = spec == nullptr ? "" : codec::DumpJson(*spec);
   now.resource_version = ResourceVersionOf(lease);
-  now.acquired = TextAt(lease, {"spec", "acquireTime"});
-  now.transitions = IntegerAt(lease, "leaseTransitions");
+  now.acquired = codec::TextAt(lease, {"spec", "acquireTime"});
+  now.transitions = codec::IntegerAt(lease, {"spec", "leaseTransitions"});
   // The duration in the record is clamped: an invalid record must not block the election forever.
-  now.duration =
-      std::clamp<Duration>(std::chrono::seconds(IntegerAt(lease, "leaseDurationSeconds")),
-                           Duration(0), options_.lease_duration * 10);
+  now.duration = std::clamp<Duration>(
+      std::chrono::seconds(codec::IntegerAt(lease, {"spec", "leaseDurationSeconds"})), Duration(0),
+      options_.lease_duration * 10);
   now.at = runtime_.clock.Monotonic();
   if (observed_.has_value() && observed_->spec == now.spec) {
     now.at = observed_->at;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 
 namespace cachewarm::kube {
@@ -72,17 +73,18 @@ void Reflector::ListPage(const WatcherAction& action, std::stop_token stop) {
                                                       .continue_token = action.continue_token,
                                                       .resource_version = {}}),
                              on_item, stop);
-  const Json* items = page.ok() ? At(*page, {"items"}) : nullptr;
-  const bool usable = items != nullptr && (items->is_array() || items->is_null());
-  if (!usable) {
+  // Go writes an empty list as null.
+  const bool has_items = page.ok() && page->is_object() && page->contains("items") &&
+                         ((*page)["items"].is_array() || (*page)["items"].is_null());
+  if (!has_items) {
     const absl::Status status =
         page.ok() ? absl::InvalidArgumentError("the answer has no list of items") : page.status();
     LogFailure(status, "list");
     watcher_.OnListFailure(status, runtime_.clock.Monotonic());
     return;
   }
-  if (watcher_.OnPage(TextAt(*page, {"metadata", "continue"}),
-                      TextAt(*page, {"metadata", "resourceVersion"}))) {
+  if (watcher_.OnPage(codec::TextAt(*page, {"metadata", "continue"}),
+                      codec::TextAt(*page, {"metadata", "resourceVersion"}))) {
     for (const CachedChange& change : store_.Replace(std::exchange(listed_, {}))) {
       Report(change);
     }

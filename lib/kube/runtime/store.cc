@@ -21,7 +21,7 @@ Object Tree(const CachedObjectPtr& kept) {
 
 }  // namespace
 
-CachedObject::CachedObject(codec::Packed packed)
+CachedObject::CachedObject(codec::PackedJson packed)
     : packed_(std::move(packed)),
       ns_(value().TextAt({"metadata", "namespace"})),
       name_(value().TextAt({"metadata", "name"})) {}

@@ -33,7 +33,7 @@ struct Change {
 // same object.
 class CachedObject {
  public:
-  explicit CachedObject(codec::Packed packed);
+  explicit CachedObject(codec::PackedJson packed);
 
   ObjectName name() const { return {.ns = std::string(ns_), .name = std::string(name_)}; }
   std::string_view ns() const { return ns_; }
@@ -48,7 +48,7 @@ class CachedObject {
   Object Unpack() const;
 
  private:
-  codec::Packed packed_;
+  codec::PackedJson packed_;
   std::string_view ns_;  // ns_ and name_ are views into packed_
   std::string_view name_;
 };

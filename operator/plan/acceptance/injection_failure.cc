@@ -5,9 +5,9 @@
 #include <map>
 
 #include "lib/api/reasons.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "operator/plan/acceptance/refusals.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::plan {
 
@@ -64,9 +64,9 @@ std::optional<InjectionFailure> DetectRejectedVolume(const AcceptanceContext& co
 // True if the container is never restarted, so that the next crash can only be that of another pod.
 bool RunsOnce(const Context& context, const PodView& pod) {
   const codec::Json* spec =
-      pod.pod->object == nullptr ? nullptr : render::Find(*pod.pod->object, {"spec"});
+      pod.pod->object == nullptr ? nullptr : codec::At(*pod.pod->object, {"spec"});
   return RunsToCompletion(context.in.workload.kind) ||
-         (spec != nullptr && render::Text(*spec, "restartPolicy") == "Never");
+         (spec != nullptr && codec::TextAt(*spec, {"restartPolicy"}) == "Never");
 }
 
 // Counts, for one revision, the crashes of injected pods that were never ready.

@@ -9,7 +9,7 @@
 
 #include "lib/api/condition.h"
 #include "operator/plan/context.h"
-#include "operator/plan/plan.h"
+#include "operator/plan/values.h"
 
 // The checks that can refuse injection, grouped by the kind of change that can resolve a refusal.
 // Pure.

@@ -5,10 +5,10 @@
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
+#include "operator/plan/acceptance/injectable.h"
 #include "operator/plan/acceptance/refusals.h"
-#include "operator/render/fields.h"
-#include "operator/render/injection.h"
 
 namespace cachewarm::plan {
 
@@ -35,7 +35,7 @@ Refusal NoWorkload(const AcceptanceContext& context) {
 }
 
 Refusal Unsupported(const AcceptanceContext& context) {
-  const codec::Json* os = render::Find(*context.pod_template.pod_template, {"spec", "os", "name"});
+  const codec::Json* os = codec::At(*context.pod_template.pod_template, {"spec", "os", "name"});
   if (os != nullptr && os->is_string() && os->get<std::string>() != "linux") {
     return Refuse(reason::kUnsupportedWorkload,
                   "spec.os.name of the pod template is not linux; only Linux pods can be injected");
@@ -62,9 +62,9 @@ Refusal NoContainer(const AcceptanceContext& context) {
 }
 
 Refusal Conflict(const AcceptanceContext& context) {
-  const codec::Json* spec = render::Find(*context.pod_template.pod_template, {"spec"});
+  const codec::Json* spec = codec::At(*context.pod_template.pod_template, {"spec"});
   std::string conflict =
-      spec == nullptr ? std::string() : render::MountConflict(*spec, context.in.settings.root);
+      spec == nullptr ? std::string() : MountConflict(*spec, context.in.settings.root);
   return conflict.empty() ? std::nullopt : Refuse(reason::kVolumeConflict, std::move(conflict));
 }
 

@@ -9,13 +9,13 @@
 #include "lib/base/digest.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "operator/model/pod_groups.h"
 #include "operator/plan/builders/job_refusal.h"
 #include "operator/plan/builders/jobs.h"
 #include "operator/plan/builders/proof.h"
 #include "operator/plan/builders/publication.h"
 #include "operator/plan/builders/transitions.h"
 #include "operator/plan/decisions.h"
-#include "operator/plan/gates/groups.h"
 
 namespace cachewarm::plan {
 
@@ -196,7 +196,7 @@ void ElectHeld(const Context& context, Builds& builds, const LiveKey& key,
     const bool taken = std::any_of(builds.candidates.begin(), builds.candidates.end(),
                                    [&](const BuilderCandidate& each) { return each.pod == i; });
     if (!pod.held || !pod.injected || pod.pod->meta.deleting || taken ||
-        pod.factors != context.pod_template.factors || HasOtherGate(*pod.pod)) {
+        pod.factors != context.pod_template.factors || model::HasOtherGate(*pod.pod)) {
       continue;
     }
     const BuildTrigger trigger{.event = BuildEvent::kHeldPodElected,

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 
+#include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
-#include "operator/plan/scheduling/requests.h"
-#include "operator/render/fields.h"
-#include "operator/render/job.h"
-#include "operator/render/overrides.h"
+#include "operator/model/resource_requests.h"
+#include "operator/plan/builders/override_rights.h"
+#include "operator/plan/builders/pod_copy.h"
+#include "operator/render/apply_overrides.h"
 
 namespace cachewarm::plan {
 
@@ -123,14 +125,19 @@ bool MayNeverStart(const Context& context, const api::BuilderStatus& builder) {
 }
 
 absl::StatusOr<codec::Json> TemplateOfJob(const Context& context) {
-  return render::ApplyOverrides(*context.pod_template.pod_template,
-                                context.in.warmup.spec.compile.overrides,
-                                context.pod_template.factors.container);
+  const codec::Json& pod_template = *context.pod_template.pod_template;
+  const auto& overrides = context.in.warmup.spec.compile.overrides;
+  if (!overrides.has_value()) {
+    return pod_template;
+  }
+  const std::string& container = context.pod_template.factors.container;
+  CW_RETURN_IF_ERROR(CheckOverrides(pod_template, *overrides, container));
+  return render::ApplyOverrides(pod_template, *overrides, container);
 }
 
 PodShape ShapeOfJob(const Context& context) {
   const auto pod_template = TemplateOfJob(context);
-  const codec::Json* spec = pod_template.ok() ? render::Find(*pod_template, {"spec"}) : nullptr;
+  const codec::Json* spec = pod_template.ok() ? codec::At(*pod_template, {"spec"}) : nullptr;
   return spec == nullptr ? context.pod_template.shape : ShapeOf(*spec);
 }
 
@@ -150,7 +157,7 @@ JobNodes NodesByCapacity(const Context& context, Reserved reserved, const LiveKe
 const PodView* PodWaitingForSharedClaim(const Context& context, Duration grace, int job_node,
                                         Effects& effects) {
   const auto& pod_template = context.pod_template.pod_template;
-  if (pod_template == nullptr || !render::SharesVolumeClaim(*pod_template)) {
+  if (pod_template == nullptr || !SharesVolumeClaim(*pod_template)) {
     return nullptr;
   }
   for (const PodView& pod : context.pods) {

@@ -27,7 +27,8 @@ const PodView* PodOfJob(const Context& context, const std::string& job);
 // themselves occupy the quota or capacity that the Job's pod needs.
 bool MayNeverStart(const Context& context, const api::BuilderStatus& builder);
 
-// Returns the workload's template with compile.overrides applied.
+// Returns the workload's template with compile.overrides applied. Errors: those of
+// CheckOverrides().
 absl::StatusOr<codec::Json> TemplateOfJob(const Context& context);
 
 // Returns the shape of a Job's pod; compile.overrides may change its resource requests.

@@ -10,10 +10,10 @@
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "operator/model/pod_groups.h"
 #include "operator/plan/builders/job_capacity.h"
+#include "operator/plan/builders/pod_copy.h"
 #include "operator/plan/decisions.h"
-#include "operator/plan/gates/groups.h"
-#include "operator/render/job.h"
 
 namespace cachewarm::plan {
 
@@ -47,11 +47,12 @@ std::string TemplateRefusal(const Context& context) {
   if (!pod_template.ok()) {
     return "no builder Job is created: " + Message(pod_template.status());
   }
-  if (const std::string refusal = render::CopyRefusal(*pod_template); !refusal.empty()) {
+  if (const std::string refusal = CopyRefusal(*pod_template); !refusal.empty()) {
     return "no builder Job is created: " + refusal;
   }
-  const api::Pod copy = AsPod(std::make_shared<const codec::Json>(*pod_template));
-  if (const std::string group = GroupOf(copy); !group.empty() || IsOfUnknownGang(copy)) {
+  const api::Pod copy = model::AsPod(std::make_shared<const codec::Json>(*pod_template));
+  if (const std::string group = model::GroupOf(copy);
+      !group.empty() || model::IsOfUnknownGang(copy)) {
     return fmt::format(
         "no builder Job is created: the pod template belongs to {}, and the Job's pod would wait "
         "for the other pods or count as one of them; set compile.builder to FirstPod",

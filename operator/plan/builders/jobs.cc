@@ -11,11 +11,11 @@
 #include "lib/base/digest.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "operator/model/resource_requests.h"
 #include "operator/plan/builders/job_capacity.h"
 #include "operator/plan/builders/publication.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/candidate_nodes.h"
-#include "operator/plan/scheduling/requests.h"
 #include "operator/render/job.h"
 
 namespace cachewarm::plan {

@@ -6,11 +6,11 @@
 
 #include "lib/api/reasons.h"
 #include "lib/fingerprint/key.h"
+#include "operator/model/pod_groups.h"
 #include "operator/plan/builders/publication.h"
 #include "operator/plan/captures/handshake.h"
 #include "operator/plan/captures/ranks.h"
 #include "operator/plan/decisions.h"
-#include "operator/plan/gates/groups.h"
 #include "operator/plan/nodes/offer.h"
 #include "operator/plan/starts/start_cause.h"
 
@@ -141,7 +141,7 @@ void RecordCapture(const Context& context, const CaptureHandshake& handshake,
       .compile_seconds = answer.compile_seconds,
       .captured_time = context.stamp(),
       .factors = factors::Encode(StartFactorsOf(context, *handshake.pod, *handshake.node))};
-  if (!handshake.pod->of_job && !GroupOf(*handshake.pod->pod).empty()) {
+  if (!handshake.pod->of_job && !model::GroupOf(*handshake.pod->pod).empty()) {
     builder.ranks = {builder.pod_uid};
   }
   builder.finished_time = context.stamp();

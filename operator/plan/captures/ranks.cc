@@ -7,10 +7,10 @@
 #include <array>
 
 #include "lib/api/reasons.h"
+#include "operator/model/pod_groups.h"
 #include "operator/plan/builders/publication.h"
 #include "operator/plan/captures/handshake.h"
 #include "operator/plan/decisions.h"
-#include "operator/plan/gates/groups.h"
 
 namespace cachewarm::plan {
 
@@ -39,11 +39,11 @@ bool IsDone(const BuilderStatus& builder, const std::string& uid) {
 // Returns the group of the builder's pod; if that pod is gone, the group of a captured rank.
 std::string GroupOfBuilder(const Context& context, const BuilderStatus& builder) {
   if (const PodView* pod = FindPod(context, builder.pod_uid)) {
-    return pod->of_job ? "" : GroupOf(*pod->pod);
+    return pod->of_job ? "" : model::GroupOf(*pod->pod);
   }
   for (const std::string& uid : builder.ranks) {
     if (const PodView* pod = FindPod(context, uid)) {
-      return GroupOf(*pod->pod);
+      return model::GroupOf(*pod->pod);
     }
   }
   return "";
@@ -195,7 +195,7 @@ std::vector<const PodView*> RanksLeft(const Context& context, const BuilderStatu
   std::erase_if(out, [](const PodView* pod) { return pod->runs_to_completion; });
   AddIndexedRanks(context, builder, out);
   std::erase_if(out, [&](const PodView* pod) {
-    return IsDone(builder, pod->pod->meta.uid) || GroupOf(*pod->pod) != group;
+    return IsDone(builder, pod->pod->meta.uid) || model::GroupOf(*pod->pod) != group;
   });
   SortByStart(out);
   return out;
@@ -209,7 +209,7 @@ bool IsGrouped(const Context& context, const BuilderStatus& builder) {
   return builder.captured.has_value() ||
          std::any_of(context.pods.begin(), context.pods.end(), [&](const PodView& pod) {
            return pod.pod->meta.uid != builder.pod_uid && (!pod.finished || HasSucceeded(pod)) &&
-                  GroupOf(*pod.pod) == group;
+                  model::GroupOf(*pod.pod) == group;
          });
 }
 

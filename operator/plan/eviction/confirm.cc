@@ -6,7 +6,7 @@
 
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
-#include "operator/render/fields.h"
+#include "lib/codec/json_path.h"
 
 namespace cachewarm::plan {
 
@@ -62,9 +62,9 @@ std::optional<MountingPod> MountingPodOf(const api::Pod& pod) {
     return std::nullopt;
   }
   const codec::Json* volume =
-      render::Named(render::List(*pod.object, {"spec", "volumes"}), api::kVolume);
-  const codec::Json* host_path = volume == nullptr ? nullptr : render::Find(*volume, {"hostPath"});
-  std::string uid = host_path == nullptr ? "" : UidOfPath(render::Text(*host_path, "path"));
+      codec::Named(codec::ListAt(*pod.object, {"spec", "volumes"}), api::kVolume);
+  const codec::Json* host_path = volume == nullptr ? nullptr : codec::At(*volume, {"hostPath"});
+  std::string uid = host_path == nullptr ? "" : UidOfPath(codec::TextAt(*host_path, {"path"}));
   if (uid.empty()) {
     return std::nullopt;
   }

@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "lib/api/reasons.h"
-#include "operator/plan/gates/groups.h"
+#include "operator/model/pod_groups.h"
 
 namespace cachewarm::plan {
 
@@ -47,11 +47,11 @@ constexpr GateRule kGateRules[] = {
     {.when = "the pod has another scheduling gate or belongs to Kueue",
      .applies =
          [](const HeldPod& held) {
-           return HasOtherGate(*held.pod.pod) || IsOfKueue(*held.pod.pod);
+           return model::HasOtherGate(*held.pod.pod) || model::IsOfKueue(*held.pod.pod);
          },
      .reason = reason::kReleasedOtherGate},
     {.when = "the pod belongs to a gang of an unsupported kind",
-     .applies = [](const HeldPod& held) { return IsOfUnknownGang(*held.pod.pod); },
+     .applies = [](const HeldPod& held) { return model::IsOfUnknownGang(*held.pod.pod); },
      .reason = reason::kReleasedUnknownGang,
      .preference = ReleasePreference::kWarmNodes},
     {.when = "fewer pods are available than status.minAvailable",

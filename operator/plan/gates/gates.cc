@@ -6,10 +6,10 @@
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
+#include "operator/model/pod_groups.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/candidate_nodes.h"
 #include "operator/plan/gates/gate_rules.h"
-#include "operator/plan/gates/groups.h"
 #include "operator/plan/gates/hold_deadline.h"
 #include "operator/plan/gates/wait_estimator.h"
 #include "operator/render/affinity.h"
@@ -172,17 +172,17 @@ void KeepGroupsTogether(const Context& context, std::vector<GateDecision>& decis
   std::set<std::string> free = context.in.groups_free_elsewhere;
   for (const PodView& pod : context.pods) {
     if (!pod.held && !pod.finished && !pod.pod->meta.deleting && !pod.of_job) {
-      free.insert(GroupOf(*pod.pod));
+      free.insert(model::GroupOf(*pod.pod));
     }
   }
   for (const GateDecision& decision : decisions) {
     if (decision.release) {
-      free.insert(GroupOf(*context.pods[decision.pod].pod));
+      free.insert(model::GroupOf(*context.pods[decision.pod].pod));
     }
   }
   free.erase("");
   for (GateDecision& decision : decisions) {
-    if (!decision.release && free.contains(GroupOf(*context.pods[decision.pod].pod))) {
+    if (!decision.release && free.contains(model::GroupOf(*context.pods[decision.pod].pod))) {
       decision.release = ReleaseDecision{reason::kReleasedWithGroup, {}};
     }
   }
@@ -242,7 +242,7 @@ void ReserveForUnbound(const Context& context, Reserved& reserved) {
   };
   for (const PodView& pod : context.pods) {
     if (!pod.injected || pod.held || pod.finished || !pod.pod->node.empty() ||
-        HasOtherGate(*pod.pod)) {
+        model::HasOtherGate(*pod.pod)) {
       continue;
     }
     while (node < context.nodes.size() && is_full()) {

@@ -9,7 +9,7 @@
 #include "lib/api/cache_warmup.h"
 #include "lib/api/kubernetes.h"
 #include "lib/base/clock.h"
-#include "operator/plan/snapshot.h"
+#include "operator/plan/values.h"
 
 // Computes the deadlines of held pods. One hold budget covers a whole rollout, because with a
 // budget per pod the holds of pods created one after the other would add up. All inputs are API

@@ -5,10 +5,10 @@
 
 #include "lib/api/reasons.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
+#include "operator/model/pod_groups.h"
 #include "operator/plan/decisions.h"
-#include "operator/plan/gates/groups.h"
-#include "operator/render/fields.h"
 
 namespace cachewarm::plan {
 
@@ -18,12 +18,12 @@ namespace {
 
 bool HasGatedTemplate(const RolloutConstraints& /*constraints*/, const TemplateView& view) {
   return view.pod_template != nullptr &&
-         (IsOfKueue(AsPod(view.pod_template)) ||
-          !render::List(*view.pod_template, {"spec", "schedulingGates"}).empty());
+         (model::IsOfKueue(model::AsPod(view.pod_template)) ||
+          !codec::ListAt(*view.pod_template, {"spec", "schedulingGates"}).empty());
 }
 
 bool HasGangTemplate(const RolloutConstraints& /*constraints*/, const TemplateView& view) {
-  return view.pod_template != nullptr && IsOfUnknownGang(AsPod(view.pod_template));
+  return view.pod_template != nullptr && model::IsOfUnknownGang(model::AsPod(view.pod_template));
 }
 
 constexpr WorkloadRule kWorkloadRules[] = {

@@ -8,7 +8,7 @@
 #include "lib/api/kubernetes.h"
 #include "lib/base/clock.h"
 #include "operator/plan/nodes/readiness.h"
-#include "operator/plan/snapshot.h"
+#include "operator/plan/values.h"
 
 // Decides about the startup taints of one node.
 namespace cachewarm::plan {

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "lib/api/reasons.h"
+#include "operator/model/resource_requests.h"
 #include "operator/plan/bundles.h"
 #include "operator/plan/distribution/desired_bundles.h"
 #include "operator/plan/distribution/node_entries.h"
@@ -39,7 +40,7 @@ bool AwaitsDevices(const Context& context, const NodeView& view) {
   }
   Resources others;
   std::copy_if(shape.requests.begin(), shape.requests.end(), std::inserter(others, others.end()),
-               [](const auto& each) { return !IsAccelerator(each.first); });
+               [](const auto& each) { return !model::IsAccelerator(each.first); });
   const bool has_facts = view.cache != nullptr && !view.cache->status.node.cpu_class.empty();
   return others.size() != shape.requests.size() && Covers(node.allocatable, others) &&
          (!has_facts || view.cache->status.node.devices > 0);

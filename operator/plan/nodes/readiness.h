@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "operator/plan/snapshot.h"
+#include "operator/plan/values.h"
 
 namespace cachewarm::plan {
 

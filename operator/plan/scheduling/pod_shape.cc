@@ -8,16 +8,13 @@
 #include "lib/api/names.h"
 #include "lib/api/startup_taint.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/plan/scheduling/requests.h"
-#include "operator/render/fields.h"
+#include "operator/model/resource_requests.h"
 
 namespace cachewarm::plan {
 
 using codec::Json;
-using render::Find;
-using render::List;
-using render::Text;
 
 namespace {
 
@@ -27,9 +24,10 @@ constexpr std::string_view kTransientTaintPrefixes[] = {
 
 std::vector<Requirement> RequirementsOf(const Json& term, std::string_view member) {
   std::vector<Requirement> out;
-  for (const Json& each : List(term, {member})) {
-    Requirement requirement{.key = Text(each, "key"), .op = Text(each, "operator")};
-    for (const Json& value : List(each, {"values"})) {
+  for (const Json& each : codec::ListAt(term, {member})) {
+    Requirement requirement{.key = codec::TextAt(each, {"key"}),
+                            .op = codec::TextAt(each, {"operator"})};
+    for (const Json& value : codec::ListAt(each, {"values"})) {
       if (value.is_string()) {
         requirement.values.push_back(value.get<std::string>());
       }
@@ -121,23 +119,23 @@ bool Repels(const api::Taint& taint, const PodShape& shape) {
 
 PodShape ShapeOf(const Json& pod_spec) {
   PodShape out;
-  out.node_selector = codec::Texts(Find(pod_spec, {"nodeSelector"}));
-  const Json* required = Find(
+  out.node_selector = codec::Texts(codec::At(pod_spec, {"nodeSelector"}));
+  const Json* required = codec::At(
       pod_spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
   if (required != nullptr) {
     out.has_required_affinity = true;
-    for (const Json& term : List(*required, {"nodeSelectorTerms"})) {
+    for (const Json& term : codec::ListAt(*required, {"nodeSelectorTerms"})) {
       out.terms.push_back({.labels = RequirementsOf(term, "matchExpressions"),
                            .fields = RequirementsOf(term, "matchFields")});
     }
   }
-  for (const Json& each : List(pod_spec, {"tolerations"})) {
-    out.tolerations.push_back({.key = Text(each, "key"),
-                               .op = Text(each, "operator"),
-                               .value = Text(each, "value"),
-                               .effect = Text(each, "effect")});
+  for (const Json& each : codec::ListAt(pod_spec, {"tolerations"})) {
+    out.tolerations.push_back({.key = codec::TextAt(each, {"key"}),
+                               .op = codec::TextAt(each, {"operator"}),
+                               .value = codec::TextAt(each, {"value"}),
+                               .effect = codec::TextAt(each, {"effect"})});
   }
-  out.requests = RequestsOf(pod_spec);
+  out.requests = model::RequestsOf(pod_spec);
   return out;
 }
 
@@ -193,19 +191,6 @@ bool RepelledByStartupTaints(const PodShape& shape) {
 std::string_view HostnameOf(const api::Node& node) {
   const auto found = node.meta.labels.find("kubernetes.io/hostname");
   return found == node.meta.labels.end() ? std::string_view(node.meta.name) : found->second;
-}
-
-bool IsAccelerator(std::string_view resource) {
-  const size_t slash = resource.find('/');
-  if (slash == std::string_view::npos) {
-    return false;
-  }
-  const std::string_view domain = resource.substr(0, slash);
-  const std::string_view name = resource.substr(slash + 1);
-  static constexpr std::string_view kPrefixes[] = {"gpu", "mig-", "tpu", "neuron", "gaudi"};
-  return domain == "gpu.intel.com" ||
-         std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 }  // namespace cachewarm::plan

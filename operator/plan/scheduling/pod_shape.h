@@ -8,7 +8,7 @@
 
 #include "lib/api/kubernetes.h"
 #include "lib/codec/json_fwd.h"
-#include "operator/plan/snapshot.h"
+#include "operator/plan/values.h"
 
 // The parts of a pod that decide where it may run: node selector, required node affinity,
 // tolerations, requests (kube-scheduler's NodeAffinity, TaintToleration and NodeResourcesFit).
@@ -67,9 +67,5 @@ bool RepelledByStartupTaints(const PodShape& shape);
 // Returns the node's label kubernetes.io/hostname; without that label, the node's name. The result
 // points into `node`.
 std::string_view HostnameOf(const api::Node& node);
-
-// True for devices that engines compile code for: nvidia.com/gpu, nvidia.com/mig-…, amd.com/gpu,
-// gpu.intel.com/…, TPUs, Neuron, Gaudi; false for network devices.
-bool IsAccelerator(std::string_view resource);
 
 }  // namespace cachewarm::plan

@@ -6,10 +6,10 @@
 
 #include "lib/api/json/limits.h"
 #include "lib/api/reasons.h"
+#include "operator/model/pod_groups.h"
 #include "operator/plan/builders/publication.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/distribution/node_entries.h"
-#include "operator/plan/gates/groups.h"
 #include "operator/plan/starts/savings.h"
 
 namespace cachewarm::plan {
@@ -122,7 +122,7 @@ void RecordHang(const Context& context, const PodView& pod, BundleStatus& bundle
   const HungStart start{.pod_uid = pod.pod->meta.uid,
                         .pod = pod.pod->meta.name,
                         .node = pod.pod->node,
-                        .group = GroupOf(*pod.pod).substr(0, api::json::kGroupBytes),
+                        .group = model::GroupOf(*pod.pod).substr(0, api::json::kGroupBytes),
                         .started_time = pod.container->started_time,
                         .detected_time = context.stamp()};
   if (bundle.hung_starts.size() >= api::kHungStartsMax ||

@@ -7,11 +7,11 @@
 #include "lib/api/reasons.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
+#include "operator/plan/acceptance/injectable.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/starts/savings.h"
 #include "operator/plan/starts/start_cause.h"
 #include "operator/plan/starts/totals.h"
-#include "operator/render/injection.h"
 
 namespace cachewarm::plan {
 
@@ -166,7 +166,7 @@ void RequestWindow(const PlanContext& context, const FirstStart& start, CountedS
 }
 
 std::string WhyInjectionSkipped(const PlanContext& context, const PodView& pod) {
-  std::string why = render::WhyInjectionSkipped(*pod.pod->object, context.in.settings.root);
+  std::string why = WhyNotInjectable(*pod.pod->object, context.in.settings.root);
   if (!why.empty()) {
     return why;
   }

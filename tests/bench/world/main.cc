@@ -12,8 +12,8 @@
 
 #include "lib/base/json_log.h"
 #include "operator/observe/cluster_cache.h"
-#include "operator/observe/snapshot.h"
-#include "operator/plan/plan.h"
+#include "operator/observe/observe_warmup.h"
+#include "operator/plan/decide.h"
 #include "tests/bench/world/generated.h"
 
 namespace cachewarm::bench {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fmt/format.h"
+#include "lib/codec/json_path.h"
 #include "tests/contract/kube/backend.h"
 
 namespace cachewarm::kube {
@@ -24,12 +25,13 @@ class ApplyContract : public KubeContract {
   // "name=value" of each variable.
   static std::string Variables(const Json& deployment) {
     std::string text;
-    const Json* spec = At(deployment, {"spec", "template", "spec"});
+    const Json* spec = codec::At(deployment, {"spec", "template", "spec"});
     const Json containers = spec == nullptr ? Json::array() : (*spec)["containers"];
     for (const Json& container : containers) {
       const Json variables = container.value("env", Json::array());
       for (const Json& variable : variables) {
-        text += fmt::format("{}={} ", TextAt(variable, {"name"}), TextAt(variable, {"value"}));
+        text += fmt::format("{}={} ", codec::TextAt(variable, {"name"}),
+                            codec::TextAt(variable, {"value"}));
       }
     }
     return text;
@@ -43,7 +45,7 @@ TEST_P(ApplyContract, ApplyCreatesThenUpdates) {
   EXPECT_NE(UidOf(created), "");
   const Json updated = Do(Apply(kLeases, Lease("a", "two"), {.field_manager = "m"}));
   EXPECT_EQ(UidOf(updated), UidOf(created));
-  EXPECT_EQ(TextAt(updated, {"spec", "holderIdentity"}), "two");
+  EXPECT_EQ(codec::TextAt(updated, {"spec", "holderIdentity"}), "two");
 }
 
 TEST_P(ApplyContract, RepeatedApplyChangesNothing) {
@@ -75,7 +77,7 @@ TEST_P(ApplyContract, SharedFieldStaysUntilBothManagersRemoveIt) {
 TEST_P(ApplyContract, ForcedApplyTakesOwnership) {
   Do(Apply(kLeases, Lease("a", "one"), {.field_manager = "one"}));
   const Json taken = Do(Apply(kLeases, Lease("a", "two"), {.field_manager = "two"}));
-  EXPECT_EQ(TextAt(taken, {"spec", "holderIdentity"}), "two");
+  EXPECT_EQ(codec::TextAt(taken, {"spec", "holderIdentity"}), "two");
 }
 
 TEST_P(ApplyContract, ManagersAddAndRemoveOnlyTheirOwnItems) {
@@ -97,10 +99,10 @@ TEST_P(ApplyContract, StatusIsAppliedSeparatelyFromSpec) {
       Do(Apply(kDeployments,
                {{"metadata", Named("d")}, {"status", {{"conditions", Json::array({condition})}}}},
                {.field_manager = "agent", .subresource = "status"}));
-  EXPECT_EQ(*At(status, {"spec", "replicas"}), 0);
-  EXPECT_EQ(*At(status, {"metadata", "generation"}), 1);
+  EXPECT_EQ(*codec::At(status, {"spec", "replicas"}), 0);
+  EXPECT_EQ(*codec::At(status, {"metadata", "generation"}), 1);
   const Json spec = Do(ApplyVariables("cw-1", {"A"}));
-  EXPECT_EQ(*At(spec, {"metadata", "generation"}), 2);
+  EXPECT_EQ(*codec::At(spec, {"metadata", "generation"}), 2);
   EXPECT_NE(spec.dump().find("Tested"), std::string::npos);
 }
 
@@ -113,13 +115,13 @@ TEST_P(ApplyContract, ApplyCanBeBoundToUid) {
   EXPECT_EQ(Fails(Apply(kLeases, bound, {})).code(), absl::StatusCode::kAborted);
   bound["metadata"]["name"] = "a";
   bound["metadata"]["uid"] = UidOf(created);
-  EXPECT_EQ(TextAt(Do(Apply(kLeases, bound, {})), {"spec", "holderIdentity"}), "bound");
+  EXPECT_EQ(codec::TextAt(Do(Apply(kLeases, bound, {})), {"spec", "holderIdentity"}), "bound");
 }
 
 TEST_P(ApplyContract, DryRunOfApplyStoresNothing) {
   Do(Apply(kLeases, Lease("a", "one"), {.field_manager = "m"}));
   Do(Apply(kLeases, Lease("a", "two"), {.field_manager = "m", .dry_run = true}));
-  EXPECT_EQ(TextAt(Do(Get(kLeases, NameOf("a"))), {"spec", "holderIdentity"}), "one");
+  EXPECT_EQ(codec::TextAt(Do(Get(kLeases, NameOf("a"))), {"spec", "holderIdentity"}), "one");
 }
 
 }  // namespace

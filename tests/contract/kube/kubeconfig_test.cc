@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "lib/codec/base64.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
 #include "lib/kube/kubeconfig/plugin_process.h"
@@ -66,7 +67,7 @@ class KubeconfigContract : public ::testing::Test {
   }
   // Returns the only item of a list in kubectl's view.
   static Json Only(const Json& view, const std::string& section, const std::string& member) {
-    const Json* items = At(view, {section});
+    const Json* items = codec::At(view, {section});
     if (items == nullptr || !items->is_array() || items->size() != 1) {
       return Json::object();
     }
@@ -77,7 +78,7 @@ class KubeconfigContract : public ::testing::Test {
     return file.empty() ? pem : std::string{std::istreambuf_iterator<char>(in), {}};
   }
   static std::string Data(const Json& object, const std::string& name) {
-    return codec::DecodeBase64(TextAt(object, {name})).value_or("?");
+    return codec::DecodeBase64(codec::TextAt(object, {name})).value_or("?");
   }
   std::string Files(const std::vector<std::string>& names) const {
     std::string variable;
@@ -89,9 +90,9 @@ class KubeconfigContract : public ::testing::Test {
 
   void ExpectSameCluster(const Json& view, const ClusterConfig& config) const {
     const Json cluster = Only(view, "clusters", "cluster");
-    EXPECT_EQ(config.server, TextAt(cluster, {"server"}));
-    EXPECT_EQ(config.proxy, TextAt(cluster, {"proxy-url"}));
-    EXPECT_EQ(config.tls.server_name, TextAt(cluster, {"tls-server-name"}));
+    EXPECT_EQ(config.server, codec::TextAt(cluster, {"server"}));
+    EXPECT_EQ(config.proxy, codec::TextAt(cluster, {"proxy-url"}));
+    EXPECT_EQ(config.tls.server_name, codec::TextAt(cluster, {"tls-server-name"}));
     EXPECT_EQ(config.tls.skip_verification, cluster.value("insecure-skip-tls-verify", false));
     EXPECT_EQ(Content(config.tls.ca_file, config.tls.ca_pem),
               Data(cluster, "certificate-authority-data"));
@@ -110,15 +111,15 @@ class KubeconfigContract : public ::testing::Test {
     EXPECT_EQ(Content(config.tls.certificate_file, config.tls.certificate_pem),
               Data(user, "client-certificate-data"));
     EXPECT_EQ(Content(config.tls.key_file, config.tls.key_pem), Data(user, "client-key-data"));
-    EXPECT_EQ(config.token_file, Resolved(file, TextAt(user, {"tokenFile"})));
-    EXPECT_EQ(config.token, config.token_file.empty() ? TextAt(user, {"token"}) : "");
-    EXPECT_EQ(config.headers.Find("Impersonate-User").value_or(""), TextAt(user, {"as"}));
+    EXPECT_EQ(config.token_file, Resolved(file, codec::TextAt(user, {"tokenFile"})));
+    EXPECT_EQ(config.token, config.token_file.empty() ? codec::TextAt(user, {"token"}) : "");
+    EXPECT_EQ(config.headers.Find("Impersonate-User").value_or(""), codec::TextAt(user, {"as"}));
     EXPECT_EQ(config.plugin != nullptr, user.contains("exec"));
     if (config.plugin != nullptr) {
-      const std::string command = TextAt(user, {"exec", "command"});
+      const std::string command = codec::TextAt(user, {"exec", "command"});
       EXPECT_EQ(config.plugin->command,
                 command.find('/') == std::string::npos ? command : Resolved(file, command));
-      EXPECT_EQ(config.plugin->api_version, TextAt(user, {"exec", "apiVersion"}));
+      EXPECT_EQ(config.plugin->api_version, codec::TextAt(user, {"exec", "apiVersion"}));
       EXPECT_EQ(config.plugin->arguments.size(), user["exec"].value("args", Json::array()).size());
     }
   }
@@ -185,11 +186,11 @@ TEST_F(KubeconfigContract, EveryContextIsReadAsKubectlReadsIt) {
     const auto whole = codec::ParseJson(Run(variable, "config view --flatten -o json"));
     // The contexts of b/config alone lack clusters of a/config, which kubectl accepts here.
     ASSERT_TRUE(whole.ok()) << whole.status();
-    EXPECT_EQ(TextAt(*whole, {"current-context"}), kubeconfig->current_context);
+    EXPECT_EQ(codec::TextAt(*whole, {"current-context"}), kubeconfig->current_context);
     for (const auto& [section, count] : {std::pair("contexts", kubeconfig->contexts.size()),
                                          std::pair("clusters", kubeconfig->clusters.size()),
                                          std::pair("users", kubeconfig->users.size())}) {
-      EXPECT_EQ(At(*whole, {section})->size(), count) << section;
+      EXPECT_EQ(codec::At(*whole, {section})->size(), count) << section;
     }
     for (const auto& [name, context] : kubeconfig->contexts) {
       const auto config = SelectCluster(*kubeconfig, {.context = name});

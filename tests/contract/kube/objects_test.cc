@@ -3,6 +3,7 @@
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "tests/contract/kube/backend.h"
 
 namespace cachewarm::kube {
@@ -19,8 +20,8 @@ TEST_P(ObjectsContract, CreateAssignsServerIdentity) {
   const Json created = Do(Create(kLeases, Lease("a"), {}));
   EXPECT_EQ(UidOf(created).size(), 36U);
   EXPECT_NE(ResourceVersionOf(created), "");
-  EXPECT_NE(TextAt(created, {"metadata", "creationTimestamp"}), "");
-  EXPECT_EQ(TextAt(created, {"kind"}), "Lease");
+  EXPECT_NE(codec::TextAt(created, {"metadata", "creationTimestamp"}), "");
+  EXPECT_EQ(codec::TextAt(created, {"kind"}), "Lease");
   EXPECT_EQ(Do(Get(kLeases, NameOf("a"))), created);
 }
 
@@ -68,7 +69,7 @@ TEST_P(ObjectsContract, UpdateOfOldVersionConflicts) {
   const absl::Status status = Fails(Update(kLeases, lease, {}));
   EXPECT_EQ(status.code(), StatusCode::kAborted);
   EXPECT_EQ(ReasonOf(status), "Conflict");
-  EXPECT_EQ(TextAt(Do(Get(kLeases, NameOf("a"))), {"spec", "holderIdentity"}), "second");
+  EXPECT_EQ(codec::TextAt(Do(Get(kLeases, NameOf("a"))), {"spec", "holderIdentity"}), "second");
 }
 
 TEST_P(ObjectsContract, ADryRunStoresNothing) {
@@ -78,7 +79,7 @@ TEST_P(ObjectsContract, ADryRunStoresNothing) {
   Do(Create(kLeases, Lease("a"), {}));
   Do(MergePatch(kLeases, NameOf("a"), {{"spec", {{"holderIdentity", "x"}}}}, {.dry_run = true}));
   Do(Delete(kLeases, NameOf("a"), {.dry_run = true}));
-  EXPECT_EQ(TextAt(Do(Get(kLeases, NameOf("a"))), {"spec", "holderIdentity"}), "someone");
+  EXPECT_EQ(codec::TextAt(Do(Get(kLeases, NameOf("a"))), {"spec", "holderIdentity"}), "someone");
 }
 
 TEST_P(ObjectsContract, DeleteCanBeBoundToUid) {
@@ -104,7 +105,7 @@ TEST_P(ObjectsContract, JsonPatchAppliesOnlyIfItsTestPasses) {
   const absl::Status failed = Fails(patch("another", "x"));
   EXPECT_EQ(failed.code(), StatusCode::kInvalidArgument) << failed;
   EXPECT_EQ(HttpCodeOf(failed), 422);
-  EXPECT_EQ(TextAt(Do(patch(UidOf(created), "y")), {"spec", "holderIdentity"}), "y");
+  EXPECT_EQ(codec::TextAt(Do(patch(UidOf(created), "y")), {"spec", "holderIdentity"}), "y");
 }
 
 TEST_P(ObjectsContract, MergePatchSetsAndRemovesFields) {
@@ -167,8 +168,8 @@ TEST_P(ObjectsContract, ListIsPagedUntilTokenIsEmpty) {
     for (const Json& item : page["items"]) {
       names.push_back(kube::NameOf(item).name);
     }
-    token = TextAt(page, {"metadata", "continue"});
-    EXPECT_NE(TextAt(page, {"metadata", "resourceVersion"}), "");
+    token = codec::TextAt(page, {"metadata", "continue"});
+    EXPECT_NE(codec::TextAt(page, {"metadata", "resourceVersion"}), "");
     ++pages;
   } while (!token.empty() && pages < 10);
   EXPECT_EQ(pages, 3);
@@ -239,7 +240,7 @@ TEST_P(ObjectsContract, VersionPathReturnsServerVersion) {
   if (is_fake()) {
     return;  // the fake has no version
   }
-  EXPECT_TRUE(TextAt(Do(GetPath("/version")), {"gitVersion"}).starts_with("v1."));
+  EXPECT_TRUE(codec::TextAt(Do(GetPath("/version")), {"gitVersion"}).starts_with("v1."));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "lib/api/names.h"
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/kube/core/error.h"
 #include "operator/render/gate_release.h"
 #include "tests/contract/kube/backend.h"
@@ -96,8 +97,8 @@ TEST_P(ReleaseContract, ReleaseAddsHostRuleToEachTerm) {
   EXPECT_EQ(Gates(), 1U) << "the second gate stays";
   const Json after = Do(Get(kPods, NameOf("a")));
   const Json* terms =
-      At(after, {"spec", "affinity", "nodeAffinity",
-                 "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+      codec::At(after, {"spec", "affinity", "nodeAffinity",
+                        "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
   ASSERT_NE(terms, nullptr);
   ASSERT_EQ(terms->size(), 2U);
   for (const Json& term : *terms) {

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "fmt/format.h"
+#include "lib/codec/json_path.h"
 #include "lib/kube/runtime/event_recorder.h"
 #include "lib/kube/runtime/leader_elector.h"
 #include "lib/kube/runtime/reflector.h"
@@ -39,10 +40,11 @@ TEST_P(RuntimeContract, ReflectorListsThenFollowsChanges) {
   Do(MergePatch(kLeases, NameOf("lease-1"), {{"spec", {{"holderIdentity", "x"}}}}, {}));
   ASSERT_TRUE(Await([&] { return changes == 7; }));
   EXPECT_EQ(reflector.store().size(), 4U);
-  EXPECT_EQ(TextAt(*reflector.store().Get(NameOf("lease-1")), {"spec", "holderIdentity"}), "x");
+  EXPECT_EQ(codec::TextAt(*reflector.store().Get(NameOf("lease-1")), {"spec", "holderIdentity"}),
+            "x");
   for (const CachedObjectPtr& kept : reflector.store().List()) {
     const Object object = kept->Unpack();
-    EXPECT_EQ(TextAt(*object, {"kind"}), "Lease");
+    EXPECT_EQ(codec::TextAt(*object, {"kind"}), "Lease");
     EXPECT_FALSE(object->at("metadata").contains("managedFields"));
   }
 }
@@ -72,14 +74,14 @@ TEST_P(RuntimeContract, LeaseIsAcquiredRenewedAndHandedOver) {
   ASSERT_TRUE(Await([&] { return one_leads.load(); }));
   const Json first = Do(Get(kLeases, NameOf("leader")));
   ASSERT_TRUE(Await([&] {
-    return TextAt(Do(Get(kLeases, NameOf("leader"))), {"spec", "renewTime"}) !=
-           TextAt(first, {"spec", "renewTime"});
+    return codec::TextAt(Do(Get(kLeases, NameOf("leader"))), {"spec", "renewTime"}) !=
+           codec::TextAt(first, {"spec", "renewTime"});
   }));
   std::jthread two = elect("two", two_leads);
   one.request_stop();
   one.join();
   EXPECT_TRUE(Await([&] { return two_leads.load(); }));
-  EXPECT_EQ(TextAt(Do(Get(kLeases, NameOf("leader"))), {"spec", "holderIdentity"}), "two");
+  EXPECT_EQ(codec::TextAt(Do(Get(kLeases, NameOf("leader"))), {"spec", "holderIdentity"}), "two");
   EXPECT_TRUE(log_.warnings().empty()) << log_.Text();
 }
 
@@ -95,10 +97,10 @@ TEST_P(RuntimeContract, EventsAndTheirSeriesAreAccepted) {
   const Json listed = Do(List(kEvents, {.ns = ns_}));
   ASSERT_EQ(listed["items"].size(), 1U);
   const Json& event = listed["items"][0];
-  EXPECT_EQ(TextAt(event, {"reason"}), "Tested");
-  EXPECT_EQ(TextAt(event, {"type"}), "Warning");
-  EXPECT_EQ(TextAt(event, {"regarding", "name"}), "a");
-  EXPECT_EQ(TextAt(event, {"note"}).size(), 1024U);
+  EXPECT_EQ(codec::TextAt(event, {"reason"}), "Tested");
+  EXPECT_EQ(codec::TextAt(event, {"type"}), "Warning");
+  EXPECT_EQ(codec::TextAt(event, {"regarding", "name"}), "a");
+  EXPECT_EQ(codec::TextAt(event, {"note"}).size(), 1024U);
   const Json series = {
       {"series", {{"count", 2}, {"lastObservedTime", FormatMicroTime(SystemClock().Now())}}}};
   EXPECT_EQ(Do(MergePatch(kEvents, kube::NameOf(event), series, {}))["series"]["count"], 2);

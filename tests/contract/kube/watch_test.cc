@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "fmt/format.h"
+#include "lib/codec/json_path.h"
 #include "tests/contract/kube/backend.h"
 #include "tests/fakes/await.h"
 
@@ -19,7 +20,7 @@ class WatchContract : public KubeContract {
     KubeContract::TearDown();
   }
   std::string ListVersion() {
-    return TextAt(Do(List(kLeases, {.ns = ns_})), {"metadata", "resourceVersion"});
+    return codec::TextAt(Do(List(kLeases, {.ns = ns_})), {"metadata", "resourceVersion"});
   }
   void Start(WatchOptions options) {
     options.ns = ns_;

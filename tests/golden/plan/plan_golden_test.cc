@@ -10,10 +10,10 @@
 #include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/yaml.h"
-#include "operator/plan/plan.h"
+#include "operator/plan/decide.h"
 #include "operator/render/applied.h"
-#include "operator/render/fields.h"
 #include "operator/render/gate_release.h"
 #include "tests/fakes/source_dir.h"
 #include "tests/golden/plan/yaml_text.h"
@@ -25,8 +25,6 @@ namespace cachewarm::plan {
 namespace {
 
 using codec::Json;
-using render::Find;
-using render::Text;
 
 std::filesystem::path Folder() {
   return std::filesystem::path(fakes::SourceDir()) / "tests/golden/plan";
@@ -49,16 +47,16 @@ T Must(absl::StatusOr<T> value, const std::string& what) {
 
 void ReadWorkload(const Json& object, Snapshot& out) {
   const auto shared = std::make_shared<const Json>(object);
-  out.workload = {
-      .found = true,
-      .name = Text(object["metadata"], "name"),
-      .selector = codec::Texts(Find(object, {"spec", "selector", "matchLabels"})),
-      .replicas = render::Integer(object["spec"], "replicas", 1),
-      .pod_template = std::shared_ptr<const Json>(shared, Find(*shared, {"spec", "template"}))};
+  out.workload = {.found = true,
+                  .name = codec::TextAt(object["metadata"], {"name"}),
+                  .selector = codec::Texts(codec::At(object, {"spec", "selector", "matchLabels"})),
+                  .replicas = codec::IntegerAt(object["spec"], {"replicas"}, 1),
+                  .pod_template = std::shared_ptr<const Json>(
+                      shared, codec::At(*shared, {"spec", "template"}))};
 }
 
 void ReadObject(const Json& object, Snapshot& out) {
-  const std::string kind = Text(object, "kind");
+  const std::string kind = codec::TextAt(object, {"kind"});
   if (kind == "CacheWarmup") {
     out.warmup = Must(api::DecodeCacheWarmup(object), "CacheWarmup");
   } else if (kind == "Deployment") {
@@ -84,13 +82,13 @@ void ReadObject(const Json& object, Snapshot& out) {
 Snapshot ReadSnapshot(const std::string& text) {
   const auto documents = Must(codec::ParseYamlStream(text), "YAML");
   Snapshot out;
-  out.now = Must(ParseTime(Text(documents.at(0), "now")), "now");
+  out.now = Must(ParseTime(codec::TextAt(documents.at(0), {"now"})), "now");
   for (size_t i = 1; i < documents.size(); ++i) {
     ReadObject(documents[i], out);
   }
   out.workload.found = out.workload.pod_template != nullptr;
   // Answers the requested dry run as an API server would.
-  if (render::Flag(documents[0], "dry_run_passed")) {
+  if (codec::FlagAt(documents[0], {"dry_run_passed"})) {
     const Plan first = Decide(out);
     out.dry_run = {.fingerprint = first.dry_run ? first.dry_run->fingerprint : "",
                    .time = out.now,

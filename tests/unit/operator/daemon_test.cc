@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/codec/json_path.h"
 #include "lib/process/process.h"
 #include "operator/webhook/registration.h"
 #include "operator/webhook/service.h"
@@ -82,7 +83,7 @@ class DaemonTest : public ::testing::Test {
 
   bool IsHeld(const std::string& name) const {
     const kube::Object pod = server_.Find(kube::kPods, {"default", name});
-    const codec::Json* gates = kube::At(*pod, {"spec", "schedulingGates"});
+    const codec::Json* gates = codec::At(*pod, {"spec", "schedulingGates"});
     return gates != nullptr && !gates->empty();
   }
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "lib/codec/json_path.h"
 #include "lib/fingerprint/key.h"
 #include "operator/daemon.h"
 #include "operator/webhook/registration.h"
@@ -137,7 +138,7 @@ class OperatorSettings : public ::testing::Test {
         continue;
       }
       codec::Json prepared = codec::Json::array();
-      const codec::Json* warmups = kube::At(*object, {"spec", "warmups"});
+      const codec::Json* warmups = codec::At(*object, {"spec", "warmups"});
       for (size_t i = 0; warmups != nullptr && i < warmups->size(); ++i) {
         const codec::Json& warmup = (*warmups)[i];
         prepared.push_back(
@@ -152,7 +153,7 @@ class OperatorSettings : public ::testing::Test {
             {"root", {{"path", "/var/lib/cachewarm"}, {"writable", true}, {"executable", true}}}}},
           {"heartbeatTime", FormatTime(clock_.Now())},
           {"warmups", prepared}};
-      const codec::Json* reported = kube::At(*object, {"status", "warmups"});
+      const codec::Json* reported = codec::At(*object, {"status", "warmups"});
       if (reported == nullptr || *reported != prepared) {
         server_.Edit(kube::kNodeCaches, {.name = name},
                      [&](codec::Json& cache) { cache["status"] = status; });
@@ -195,7 +196,7 @@ class OperatorSettings : public ::testing::Test {
   int Fetching() const {
     int count = 0;
     for (const kube::Object& cache : server_.All(kube::kNodeCaches)) {
-      const codec::Json* warmups = kube::At(*cache, {"spec", "warmups"});
+      const codec::Json* warmups = codec::At(*cache, {"spec", "warmups"});
       count += warmups != nullptr && warmups->dump().find("sha256:") != std::string::npos ? 1 : 0;
     }
     return count;
@@ -321,7 +322,7 @@ TEST_F(OperatorSettings, LeaseHasNamespaceAndIdentity) {
   ASSERT_TRUE(InTime([&] { return !server_.All(kube::kLeases).empty(); }, 30));
   const kube::Object lease = server_.All(kube::kLeases).front();
   EXPECT_EQ(kube::NameOf(*lease).ns, "team-a");
-  EXPECT_THAT(kube::TextAt(*lease, {"spec", "holderIdentity"}), StartsWith("me_"));
+  EXPECT_THAT(codec::TextAt(*lease, {"spec", "holderIdentity"}), StartsWith("me_"));
 }
 
 // True if a socket listens on this loopback port.

@@ -10,6 +10,7 @@
 #include "lib/bundle/store/registry/auth_file.h"
 #include "lib/bundle/utf8.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/http/text/retry_after.h"
 #include "lib/http/text/url.h"
@@ -28,11 +29,6 @@ constexpr size_t kTokensMax = 1024;
 constexpr size_t kTokenAnswerBytesMax = 64U << 10U;
 constexpr size_t kWordsBytesMax = 500;
 
-std::string TextOf(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 // Returns the text of the "detail" of an error, which is a string or an object. docker-registry 2.8
 // writes the error of a system call as a number, {"Enclosed":{"Err":28}}. In that case the system's
 // message for this number is appended.
@@ -42,16 +38,13 @@ std::string DetailOf(const Json& error) {
     return "";
   }
   if (!detail->is_object()) {
-    return TextOf(error, "detail").substr(0, kWordsBytesMax);
+    return codec::TextAt(error, {"detail"}).substr(0, kWordsBytesMax);
   }
   std::string words =
       detail->dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, kWordsBytesMax);
-  const auto enclosed = detail->find("Enclosed");
-  if (enclosed != detail->end() && enclosed->is_object()) {
-    const auto number = enclosed->find("Err");
-    if (number != enclosed->end() && number->is_number_unsigned()) {
-      words += ": " + std::generic_category().message(number->get<int>());
-    }
+  const Json* number = codec::At(*detail, {"Enclosed", "Err"});
+  if (number != nullptr && number->is_number_unsigned()) {
+    words += ": " + std::generic_category().message(number->get<int>());
   }
   return words;
 }
@@ -60,18 +53,18 @@ std::string DetailOf(const Json& error) {
 // {"errors":[{"code":"DENIED","message":"..."}]}; empty for any other body.
 std::string OciError(const std::string& body) {
   const auto json = codec::ParseJson(body, {.bytes_max = 64U << 10U});
-  if (!json.ok() || !json->is_object()) {
+  if (!json.ok()) {
     return "";
   }
-  const auto errors = json->find("errors");
-  if (errors == json->end() || !errors->is_array() || errors->empty() ||
-      !errors->front().is_object()) {
+  const Json& errors = codec::ListAt(*json, {"errors"});
+  if (errors.empty() || !errors.front().is_object()) {
     return "";
   }
-  const Json& first = errors->front();
+  const Json& first = errors.front();
   const std::string detail = DetailOf(first);
-  return Printable(fmt::format("{}: {}{}{}", TextOf(first, "code").substr(0, kWordsBytesMax),
-                               TextOf(first, "message").substr(0, kWordsBytesMax),
+  return Printable(fmt::format("{}: {}{}{}",
+                               codec::TextAt(first, {"code"}).substr(0, kWordsBytesMax),
+                               codec::TextAt(first, {"message"}).substr(0, kWordsBytesMax),
                                detail.empty() ? "" : ": ", detail));
 }
 

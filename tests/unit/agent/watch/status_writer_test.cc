@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/watch/own_node_cache.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
@@ -67,7 +68,7 @@ class StatusWriterTest : public ::testing::Test {
   }
   std::string Written(const std::string& field) const {
     const kube::Object object = server_.Find(kube::kNodeCaches, {"", "node-a"});
-    return object == nullptr ? "" : kube::TextAt(*object, {"status", "node", field});
+    return object == nullptr ? "" : codec::TextAt(*object, {"status", "node", field});
   }
 
   fakes::FakeClock clock_;

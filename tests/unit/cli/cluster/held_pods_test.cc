@@ -11,6 +11,7 @@
 
 #include "cli/cluster/policy.h"
 #include "lib/api/names.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "tests/fakes/await.h"
 #include "tests/fakes/fake_api_server.h"
@@ -59,7 +60,7 @@ class HeldPodsTest : public ::testing::Test {
   std::vector<std::string> Gates(const std::string& name) const {
     std::vector<std::string> gates;
     const kube::Object pod = server_.Find(kube::kPods, {"team", name});
-    const Json* list = kube::At(*pod, {"spec", "schedulingGates"});
+    const Json* list = codec::At(*pod, {"spec", "schedulingGates"});
     for (const Json& gate : list == nullptr ? Json::array() : *list) {
       gates.push_back(gate["name"]);
     }

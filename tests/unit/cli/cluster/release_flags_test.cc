@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "lib/api/names.h"
+#include "lib/codec/json_path.h"
 #include "lib/http/client.h"
 #include "tests/fakes/authority.h"
 #include "tests/fakes/fake_api_server.h"
@@ -54,7 +55,7 @@ class Cluster {
   std::vector<std::string> Released() const {
     std::vector<std::string> names;
     for (const kube::Object& pod : server_.All(kube::kPods)) {
-      const Json* gates = kube::At(*pod, {"spec", "schedulingGates"});
+      const Json* gates = codec::At(*pod, {"spec", "schedulingGates"});
       if (gates == nullptr || gates->empty()) {
         names.push_back(kube::NameOf(*pod).ns + "/" + kube::NameOf(*pod).name);
       }

@@ -146,12 +146,12 @@ TEST(WorkloadKinds, MatchTheSchema) {
   const Json rules = LoadSchema("cachewarmups.yaml")["properties"]["spec"]["properties"]
                                                     ["workloadRef"]["x-kubernetes-validations"];
   std::string list;
-  for (const WorkloadKind& each : kWorkloadKinds) {
+  for (const SupportedKind& each : kWorkloadKinds) {
     list += (list.empty() ? "['" : ", ['") + std::string(each.api_version) + "', '" +
             std::string(each.kind) + "']";
   }
   EXPECT_EQ(rules[0]["rule"], "[self.apiVersion, self.kind] in [" + list + "]");
-  for (const WorkloadKind& each : kWorkloadKinds) {
+  for (const SupportedKind& each : kWorkloadKinds) {
     EXPECT_THAT(rules[0]["message"].get<std::string>(), HasSubstr(each.kind));
     EXPECT_THAT(rules[0]["messageExpression"].get<std::string>(), HasSubstr(each.api_version));
   }

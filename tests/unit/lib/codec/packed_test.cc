@@ -27,7 +27,7 @@ Json Pod(int number) {
               {"status", {{"phase", "Running"}}}};
 }
 
-TEST(Packed, RoundTripsEveryKindOfValue) {
+TEST(PackedJson, RoundTripsEveryKindOfValue) {
   const auto table = PackTable::Make();
   for (const Json& value : {Json(nullptr),
                             Json(true),
@@ -54,9 +54,9 @@ TEST(Packed, RoundTripsEveryKindOfValue) {
   }
 }
 
-TEST(Packed, RoundTripsSharedParts) {
+TEST(PackedJson, RoundTripsSharedParts) {
   const auto table = PackTable::Make();
-  std::vector<Packed> packed;
+  std::vector<PackedJson> packed;
   for (int i = 0; i < 100; ++i) {
     packed.push_back(table->Pack(Pod(i)));
   }
@@ -65,15 +65,15 @@ TEST(Packed, RoundTripsSharedParts) {
   }
 }
 
-TEST(Packed, UnpackedValueDumpsToSameText) {
+TEST(PackedJson, UnpackedValueDumpsToSameText) {
   const auto table = PackTable::Make();
   const Json value = Json::parse(R"({"z":[1,-2,3.5,18446744073709551615],"a":{"b":"c"}})");
   EXPECT_EQ(DumpJson(table->Pack(value).Unpack()), DumpJson(value));
 }
 
-TEST(Packed, SimilarObjectsUseAFractionOfTheirText) {
+TEST(PackedJson, SimilarObjectsUseAFractionOfTheirText) {
   const auto table = PackTable::Make();
-  std::vector<Packed> packed;
+  std::vector<PackedJson> packed;
   size_t text = 0;
   size_t bytes = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -86,9 +86,9 @@ TEST(Packed, SimilarObjectsUseAFractionOfTheirText) {
   EXPECT_LT(table->parts(), 100U);
 }
 
-TEST(Packed, RepeatedChangesDoNotShareMoreParts) {
+TEST(PackedJson, RepeatedChangesDoNotShareMoreParts) {
   const auto table = PackTable::Make();
-  std::vector<Packed> packed(100);
+  std::vector<PackedJson> packed(100);
   const auto pack_all = [&](int version) {
     for (int i = 0; i < 100; ++i) {
       Json pod = Pod(i);
@@ -104,7 +104,7 @@ TEST(Packed, RepeatedChangesDoNotShareMoreParts) {
   EXPECT_LE(table->parts(), listed + 2);
 }
 
-TEST(Packed, ShortTextsAreSharedOnlyIfFrequent) {
+TEST(PackedJson, ShortTextsAreSharedOnlyIfFrequent) {
   const struct {
     size_t size;
     int values;
@@ -112,7 +112,7 @@ TEST(Packed, ShortTextsAreSharedOnlyIfFrequent) {
   } cases[] = {{10, 12, false}, {10, 20, true}, {38, 3, false}, {38, 6, true}, {1000, 3, true}};
   for (const auto& c : cases) {
     const auto table = PackTable::Make();
-    std::vector<Packed> packed;
+    std::vector<PackedJson> packed;
     for (int i = 0; i < c.values; ++i) {
       packed.push_back(table->Pack(std::string(c.size, 't')));
     }
@@ -120,10 +120,10 @@ TEST(Packed, ShortTextsAreSharedOnlyIfFrequent) {
   }
 }
 
-TEST(Packed, LastHolderFreesSharedParts) {
+TEST(PackedJson, LastHolderFreesSharedParts) {
   const auto table = PackTable::Make();
   {
-    std::vector<Packed> packed;
+    std::vector<PackedJson> packed;
     for (int i = 0; i < 50; ++i) {
       packed.push_back(table->Pack(Pod(i)));
     }
@@ -135,10 +135,10 @@ TEST(Packed, LastHolderFreesSharedParts) {
   EXPECT_EQ(table->part_bytes(), 0U);
 }
 
-TEST(Packed, TableReusesFreedSlots) {
+TEST(PackedJson, TableReusesFreedSlots) {
   const auto table = PackTable::Make();
   for (int generation = 0; generation < 3; ++generation) {
-    std::vector<Packed> packed;
+    std::vector<PackedJson> packed;
     for (int i = 0; i < 20; ++i) {
       packed.push_back(table->Pack(Json{{"text", fmt::format("generation-{}", generation)}}));
     }
@@ -147,24 +147,24 @@ TEST(Packed, TableReusesFreedSlots) {
   EXPECT_EQ(table->parts(), 0U);
 }
 
-TEST(Packed, MoveAndAssignmentNeitherLoseNorLeakParts) {
+TEST(PackedJson, MoveAndAssignmentNeitherLoseNorLeakParts) {
   const auto table = PackTable::Make();
-  std::vector<Packed> others;
+  std::vector<PackedJson> others;
   for (int i = 0; i < 5; ++i) {
     others.push_back(table->Pack(Pod(i)));
   }
-  Packed first = table->Pack(Pod(6));
-  Packed second = table->Pack(Pod(7));
+  PackedJson first = table->Pack(Pod(6));
+  PackedJson second = table->Pack(Pod(7));
   first = std::move(second);
   EXPECT_EQ(first.Unpack(), Pod(7));
-  const Packed third(std::move(first));
+  const PackedJson third(std::move(first));
   EXPECT_EQ(third.Unpack(), Pod(7));
-  EXPECT_TRUE(Packed().Unpack().is_null());
-  EXPECT_TRUE(Packed().value().is_null());
+  EXPECT_TRUE(PackedJson().Unpack().is_null());
+  EXPECT_TRUE(PackedJson().value().is_null());
 }
 
-TEST(Packed, OutlivesTheTableOwner) {
-  Packed packed;
+TEST(PackedJson, OutlivesTheTableOwner) {
+  PackedJson packed;
   {
     const auto table = PackTable::Make();
     for (int i = 0; i < 5; ++i) {
@@ -177,9 +177,9 @@ TEST(Packed, OutlivesTheTableOwner) {
 class PackedValueTest : public testing::Test {
  protected:
   // Packs the value alone, with every part inline, and then among many, with shared parts.
-  static std::vector<Packed> Both(const Json& value) {
+  static std::vector<PackedJson> Both(const Json& value) {
     const auto table = PackTable::Make();
-    std::vector<Packed> both;
+    std::vector<PackedJson> both;
     for (int i = 0; i < 6; ++i) {
       both.push_back(table->Pack(value));
     }
@@ -189,7 +189,7 @@ class PackedValueTest : public testing::Test {
 };
 
 TEST_F(PackedValueTest, FindsMembersByPath) {
-  for (const Packed& packed : Both(Pod(3))) {
+  for (const PackedJson& packed : Both(Pod(3))) {
     const PackedValue pod = packed.value();
     EXPECT_TRUE(pod.is_object());
     EXPECT_EQ(pod.TextAt({"metadata", "labels", "app"}), "llama");
@@ -200,7 +200,7 @@ TEST_F(PackedValueTest, FindsMembersByPath) {
 }
 
 TEST_F(PackedValueTest, AbsentOrMistypedMembersReadAsEmpty) {
-  for (const Packed& packed :
+  for (const PackedJson& packed :
        Both(Json{{"text", "some words"}, {"list", {1, 2}}, {"no", nullptr}})) {
     const PackedValue value = packed.value();
     EXPECT_TRUE(value.At({"absent"}).is_null());
@@ -224,16 +224,16 @@ TEST_F(PackedValueTest, DefaultValueIsNull) {
 }
 
 // For TSan: two threads add and remove values while a third reads without a lock.
-TEST(Packed, IsReadableDuringConcurrentChanges) {
+TEST(PackedJson, IsReadableDuringConcurrentChanges) {
   const auto table = PackTable::Make();
-  std::vector<Packed> kept;
+  std::vector<PackedJson> kept;
   for (int i = 0; i < 20; ++i) {
     kept.push_back(table->Pack(Pod(i)));
   }
   const auto churn = [&](int from) {
     return [&table, from](std::stop_token stop) {
       for (int i = from; !stop.stop_requested(); ++i) {
-        std::vector<Packed> passing;
+        std::vector<PackedJson> passing;
         for (int j = 0; j < 5; ++j) {
           passing.push_back(table->Pack(Json{{"i", fmt::format("round-{}", i)}, {"pod", Pod(j)}}));
         }

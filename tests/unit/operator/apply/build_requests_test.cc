@@ -41,7 +41,7 @@ class BuildRequestsTest : public testing::Test {
   }
   // Sends and returns the failure; "" if all responses were expected.
   std::string Outcome(std::vector<api::BuildRequest> requests, const std::string& ip = "10.9.8.7") {
-    const plan::DesiredBuildRequests batch{
+    const model::DesiredBuildRequests batch{
         .pod_uid = "p1", .pod_name = "builder", .pod_ip = ip, .requests = std::move(requests)};
     requests_.Update(warmup_, {batch});
     EXPECT_TRUE(fakes::Await([&] { return woken_ > 0; }));
@@ -201,7 +201,7 @@ TEST_F(BuildRequestsTest, RequestsLeavingThePlanStopAndAreForgotten) {
 
 TEST_F(BuildRequestsTest, RequestsOfDeletedOrRecreatedWarmupStop) {
   Serve([](const std::string&, int) { return fakes::RawResponse(503, ""); });
-  const plan::DesiredBuildRequests batch{
+  const model::DesiredBuildRequests batch{
       .pod_uid = "p1", .pod_name = "builder", .pod_ip = "10.9.8.7", .requests = {To("/a")}};
   for (const char* live : {"", "w2"}) {
     requests_.Update(warmup_, {batch});

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/codec/json_path.h"
 #include "operator/apply/executor.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/hanging_client.h"
@@ -44,11 +45,11 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
 
   bool IsHeld(const std::string& name) {
     const kube::Object pod = server.Find(kube::kPods, {"default", name});
-    const codec::Json* gates = kube::At(*pod, {"spec", "schedulingGates"});
+    const codec::Json* gates = codec::At(*pod, {"spec", "schedulingGates"});
     return gates != nullptr && !gates->empty();
   }
 
-  static plan::DesiredJob JobNamed(const std::string& name) {
+  static model::DesiredJob JobNamed(const std::string& name) {
     return {.name = name,
             .object = std::make_shared<const codec::Json>(
                 codec::Json{{"apiVersion", "batch/v1"},
@@ -70,7 +71,7 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
   }
 
   // Stores a held pod and returns the request to annotate its deadline.
-  plan::PodAnnotation HeldUntil(const std::string& name) {
+  model::PodAnnotation HeldUntil(const std::string& name) {
     const auto pod = Stored(op::testing::HeldPodObject(name, "llama"));
     return {.ns = "default",
             .pod = name,
@@ -88,8 +89,8 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
   JobRefusals refusals;
   Executor executor;
   size_t rejected = 0;  // of the last successful Execute()
-  plan::Snapshot snapshot;
-  plan::Plan plan;
+  model::Snapshot snapshot;
+  model::Plan plan;
 };
 
 }  // namespace cachewarm::apply

@@ -117,9 +117,9 @@ TEST_F(ExecutorTest, EachWarmupOwnsItsEntriesOfANodeCache) {
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
   plan.nodes = {{.node = "n1", .spec = {.warmups = {{.uid = "uid-llama", .name = "llama"}}}}};
   ASSERT_TRUE(Execute().ok());
-  plan::Snapshot other = snapshot;
+  model::Snapshot other = snapshot;
   other.warmup.uid = "uid-other";
-  plan::Plan other_plan;
+  model::Plan other_plan;
   other_plan.nodes = {{.node = "n1", .spec = {.warmups = {{.uid = "uid-other", .name = "o"}}}}};
   ASSERT_TRUE(executor.Execute(other, other_plan, {}).ok());
   codec::Json spec = (*server.Find(kube::kNodeCaches, {.name = "n1"}))["spec"];
@@ -158,7 +158,7 @@ class WatchedEvents : public kube::EventSink {
   std::function<void(const std::string& reason)> watch_;
 };
 
-// The order is the one that operator/plan/plan.h states.
+// The order is the one that operator/model/plan.h states.
 TEST_F(ExecutorTest, RunsStepsInTheOrderOfThePlan) {
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "u"));
   server.Put(kube::kPods, PodObject("b"));

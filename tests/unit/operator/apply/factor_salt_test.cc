@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/codec/base64.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
 
@@ -27,7 +28,7 @@ class FactorSaltTest : public op::testing::ClusterCacheFixture {
   }
   std::string Stored() {
     const kube::Object secret = server.Find(kube::kSecrets, {"system", "cachewarm-salt"});
-    return codec::DecodeBase64(kube::TextAt(*secret, {"data", "salt"})).value_or("");
+    return codec::DecodeBase64(codec::TextAt(*secret, {"data", "salt"})).value_or("");
   }
 };
 
@@ -67,7 +68,7 @@ TEST_F(FactorSaltTest, DamagedSaltIsNotReplaced) {
     PutSecret({{"salt", text}});
     EXPECT_EQ(Make().Get({}), "");
     EXPECT_EQ(
-        kube::TextAt(*server.Find(kube::kSecrets, {"system", "cachewarm-salt"}), {"data", "salt"}),
+        codec::TextAt(*server.Find(kube::kSecrets, {"system", "cachewarm-salt"}), {"data", "salt"}),
         text);
   }
 }

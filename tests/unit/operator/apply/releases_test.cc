@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "lib/codec/json_path.h"
 #include "tests/unit/operator/apply/executor_fixture.h"
 
 namespace cachewarm::apply {
@@ -39,7 +40,7 @@ TEST_F(ExecutorTest, HangingPodsOccupySlotsOnlyBriefly) {
   EXPECT_LT(hanging.tries(), 40);
   hanging.Answer();
   EXPECT_TRUE(op::testing::Eventually([&] { return Execute().ok(); }));
-  for (const plan::GateRelease& release : plan.releases) {
+  for (const model::GateRelease& release : plan.releases) {
     EXPECT_FALSE(
         observe::IsHeldAtGate(*server.Find(kube::kPods, {"team", release.pod->meta.name})));
   }
@@ -78,11 +79,12 @@ TEST_F(ExecutorTest, FailedBuilderReleaseBlocksNoOtherPod) {
 
 TEST_F(ExecutorTest, OnlyReleasedPodsGetEvents) {
   for (const char* name : {"a", "b"}) {
-    plan.releases.push_back({.pod = Stored(HeldPodObject(name, "llama")),
-                             .reason = "ReleasedWarm",
-                             .event = plan::EventRequest{.regarding = {.kind = "Pod", .name = name},
-                                                         .reason = "ReleasedWarm",
-                                                         .action = "Gate"}});
+    plan.releases.push_back(
+        {.pod = Stored(HeldPodObject(name, "llama")),
+         .reason = "ReleasedWarm",
+         .event = model::EventRequest{.regarding = {.kind = "Pod", .name = name},
+                                      .reason = "ReleasedWarm",
+                                      .action = "Gate"}});
   }
   server.OnWrite([](const kube::Request& request, codec::Json&) {
     return request.path.ends_with("/b") ? absl::UnavailableError("no") : absl::OkStatus();
@@ -109,12 +111,12 @@ class RejectedAffinity : public ExecutorTest, public testing::WithParamInterface
  protected:
   RejectedAffinity() {
     server.OnWrite([](const kube::Request&, codec::Json& object) {
-      return kube::At(object, {"spec", "affinity"}) == nullptr
+      return codec::At(object, {"spec", "affinity"}) == nullptr
                  ? absl::OkStatus()
                  : absl::Status(GetParam(), "affinity is immutable");
     });
   }
-  plan::GateRelease Release(std::vector<std::string> excluded) {
+  model::GateRelease Release(std::vector<std::string> excluded) {
     return {.pod = Stored(HeldPodObject("a", "llama")),
             .reason = "ReleasedWarm",
             .preferred = {"n1"},

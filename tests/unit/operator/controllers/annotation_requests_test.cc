@@ -5,6 +5,7 @@
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
+#include "lib/codec/json_path.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
 
@@ -96,7 +97,7 @@ TEST_F(AnnotationRequestsTest, RemovedOverrideLeavesTheSpec) {
   Reconcile();
   Change(Annotated({{"warm", "true"}}));
   Reconcile();
-  EXPECT_EQ(kube::At(*Found(), {"spec", "gate", "mode"}), nullptr) << *Found();
+  EXPECT_EQ(codec::At(*Found(), {"spec", "gate", "mode"}), nullptr) << *Found();
 }
 
 TEST_F(AnnotationRequestsTest, InvalidAnnotationIsReportedOnceAndSpecStays) {

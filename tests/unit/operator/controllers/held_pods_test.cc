@@ -9,6 +9,7 @@
 
 #include "lib/api/reasons.h"
 #include "lib/base/fan_out.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "operator/apply/executor.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
@@ -88,7 +89,7 @@ class HeldPodsTest : public op::testing::ClusterCacheFixture {
 
   bool IsHeld(const std::string& name) {
     const kube::Object pod = server.Find(kube::kPods, {"default", name});
-    const codec::Json* gates = kube::At(*pod, {"spec", "schedulingGates"});
+    const codec::Json* gates = codec::At(*pod, {"spec", "schedulingGates"});
     return gates != nullptr && !gates->empty();
   }
 
@@ -402,8 +403,8 @@ TEST_F(HeldPodsTest, PodWithImmutableAffinityIsReleasedAtDeadline) {
   server.Put(kube::kPods, HeldPodObject("a", "llama"));
   StartCache();
   server.OnWrite([](const kube::Request&, codec::Json& object) {
-    return kube::At(object, {"spec", "affinity"}) == nullptr ? absl::OkStatus()
-                                                             : absl::InvalidArgumentError("no");
+    return codec::At(object, {"spec", "affinity"}) == nullptr ? absl::OkStatus()
+                                                              : absl::InvalidArgumentError("no");
   });
   const auto pod = cluster.pod_views.Get({"default", "a"});
   ASSERT_NE(pod, nullptr);

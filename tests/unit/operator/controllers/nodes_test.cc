@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/codec/json_path.h"
 #include "operator/plan/nodes/offer.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
@@ -347,7 +348,7 @@ TEST_F(FreshNodeTest, NonLinuxNodeLosesTaintAtDeadline) {
   clock.Advance(std::chrono::seconds(60));
   ASSERT_TRUE(nodes_.Reconcile("w", {}).ok());
   const kube::Object node = server.Find(kube::kNodes, {.name = "w"});
-  EXPECT_TRUE(kube::At(*node, {"spec", "taints"})->empty());
+  EXPECT_TRUE(codec::At(*node, {"spec", "taints"})->empty());
   EXPECT_EQ(CacheOf("w"), nullptr);
 }
 

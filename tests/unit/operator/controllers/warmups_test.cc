@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lib/codec/json_path.h"
 #include "lib/fingerprint/key.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
@@ -55,10 +56,10 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
 
   std::string ReadyReason() {
     const codec::Json warmup = Warmup();
-    const codec::Json* conditions = kube::At(warmup, {"status", "conditions"});
+    const codec::Json* conditions = codec::At(warmup, {"status", "conditions"});
     for (size_t i = 0; conditions != nullptr && i < conditions->size(); ++i) {
-      if (kube::TextAt((*conditions)[i], {"type"}) == "Ready") {
-        return kube::TextAt((*conditions)[i], {"reason"});
+      if (codec::TextAt((*conditions)[i], {"type"}) == "Ready") {
+        return codec::TextAt((*conditions)[i], {"reason"});
       }
     }
     return "";
@@ -126,7 +127,7 @@ TEST_F(WarmupsTest, DryRunPrecedesInjection) {
   const auto outcome = Reconcile();
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_EQ(outcome->requeue_after, Duration(0)) << "a new result is planned on at once";
-  EXPECT_EQ(dry_runs.Last("uid-llama").injected, plan::DryRunResult::kAllowed);
+  EXPECT_EQ(dry_runs.Last("uid-llama").injected, model::DryRunResult::kAllowed);
   EXPECT_EQ(Metric("cachewarm_admission_dry_runs_total{result=\"allowed\"}"), 1);
 }
 
@@ -220,7 +221,7 @@ TEST_F(WarmupsTest, DeletedWarmupLeavesNothing) {
   ASSERT_TRUE(Reconcile().ok());
   EXPECT_FALSE(SpecOf("n1").contains("warmups") && !SpecOf("n1")["warmups"].empty());
   const kube::Object pod = server.Find(kube::kPods, {"default", "held"});
-  const codec::Json* gates = kube::At(*pod, {"spec", "schedulingGates"});
+  const codec::Json* gates = codec::At(*pod, {"spec", "schedulingGates"});
   EXPECT_TRUE(gates == nullptr || gates->empty());
 }
 
@@ -293,7 +294,7 @@ TEST_F(WarmupsTest, RejectedNodeCacheBlocksNothingElse) {
   StartCache();
   const auto first = Reconcile();
   ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(dry_runs.Last("uid-llama").injected, plan::DryRunResult::kAllowed);
+  EXPECT_EQ(dry_runs.Last("uid-llama").injected, model::DryRunResult::kAllowed);
   ASSERT_TRUE(Seen());
   const auto outcome = Reconcile();
   ASSERT_TRUE(outcome.ok()) << outcome.status();

@@ -12,7 +12,7 @@
 namespace cachewarm::dry_run {
 namespace {
 
-using plan::DryRunResult;
+using model::DryRunResult;
 using std::chrono::seconds;
 
 absl::Status Refusal(int code, const std::string& reason, const std::string& message) {
@@ -76,16 +76,16 @@ class DryRunsTest : public ::testing::Test {
     });
   }
 
-  plan::AdmissionDryRun Run() { return dry_runs.Run("uid-1", "default", request, {}); }
+  model::AdmissionDryRun Run() { return dry_runs.Run("uid-1", "default", request, {}); }
 
   fakes::FakeClock clock;
   fakes::FakeApiServer server;
   DryRuns dry_runs;
-  plan::DryRunRequest request;
+  model::DryRunRequest request;
 };
 
 TEST_F(DryRunsTest, AllowedBothWays) {
-  const plan::AdmissionDryRun result = Run();
+  const model::AdmissionDryRun result = Run();
   EXPECT_EQ(result.unmodified, DryRunResult::kAllowed);
   EXPECT_EQ(result.injected, DryRunResult::kAllowed);
   EXPECT_EQ(result.fingerprint, "f1");
@@ -96,7 +96,7 @@ TEST_F(DryRunsTest, AllowedBothWays) {
 
 TEST_F(DryRunsTest, InjectedPodRejectionKeepsServerMessage) {
   Refuse(false);
-  const plan::AdmissionDryRun result = Run();
+  const model::AdmissionDryRun result = Run();
   EXPECT_EQ(result.unmodified, DryRunResult::kAllowed);
   EXPECT_EQ(result.injected, DryRunResult::kRefused);
   EXPECT_NE(result.message.find("violates PodSecurity"), std::string::npos);
@@ -104,7 +104,7 @@ TEST_F(DryRunsTest, InjectedPodRejectionKeepsServerMessage) {
 
 TEST_F(DryRunsTest, UnmodifiedPodRejectionProvesNothing) {
   Refuse(true);
-  const plan::AdmissionDryRun result = Run();
+  const model::AdmissionDryRun result = Run();
   EXPECT_EQ(result.unmodified, DryRunResult::kRefused);
   EXPECT_EQ(result.injected, DryRunResult::kUnknown);
 }

@@ -56,13 +56,13 @@ class FailuresTest : public op::testing::ClusterCacheFixture {
     server.Put(kube::kEvents, event);
   }
 
-  plan::CreateFailure Failure(const api::CacheWarmup& warmup,
-                              std::vector<std::shared_ptr<const api::Pod>> pods = {},
-                              const plan::AdmissionDryRun& dry_run = {}) {
-    plan::Snapshot snapshot{.warmup = warmup,
-                            .workload = ResolveWorkload(cluster, warmup),
-                            .dry_run = dry_run,
-                            .pods = std::move(pods)};
+  model::CreateFailure Failure(const api::CacheWarmup& warmup,
+                               std::vector<std::shared_ptr<const api::Pod>> pods = {},
+                               const model::AdmissionDryRun& dry_run = {}) {
+    model::Snapshot snapshot{.warmup = warmup,
+                             .workload = ResolveWorkload(cluster, warmup),
+                             .dry_run = dry_run,
+                             .pods = std::move(pods)};
     snapshot.settings.root = kRoot;
     return FindCreateFailure(cluster, snapshot);
   }
@@ -106,7 +106,7 @@ TEST_F(FailuresTest, CreateFailureCountsOnlyIfItMentionsCachewarm) {
       return seen != nullptr && (*seen)["spec"] == deployment["spec"] &&
              (*seen)["status"]["conditions"] == deployment["status"]["conditions"];
     }));
-    const plan::CreateFailure failure = Failure(WarmupOf("Deployment", "llama"));
+    const model::CreateFailure failure = Failure(WarmupOf("Deployment", "llama"));
     EXPECT_EQ(failure.time != WallTime{}, test.counts) << test.message;
     EXPECT_EQ(failure.message, test.counts ? test.message : "");
   }
@@ -119,7 +119,7 @@ TEST_F(FailuresTest, EventCountsForEachTimeField) {
   }
   StartCache();
   for (const char* field : {"eventTime", "deprecatedLastTimestamp", "series"}) {
-    const plan::CreateFailure failure = Failure(WarmupOf("StatefulSet", field));
+    const model::CreateFailure failure = Failure(WarmupOf("StatefulSet", field));
     EXPECT_EQ(FormatTime(failure.time), "2026-01-01T00:05:00Z") << field;
     EXPECT_EQ(failure.message, kVolumeForbidden);
   }
@@ -156,14 +156,14 @@ TEST_F(FailuresTest, SuccessfulDryRunOutdatesEventsWhileSuspended) {
                                .status = "False",
                                .reason = "InjectionRejected",
                                .last_transition_time = *ParseTime("2026-01-01T00:04:00Z")}};
-  plan::AdmissionDryRun dry_run{.time = *ParseTime("2026-01-01T00:06:00Z"),
-                                .unmodified = plan::DryRunResult::kAllowed,
-                                .injected = plan::DryRunResult::kAllowed};
+  model::AdmissionDryRun dry_run{.time = *ParseTime("2026-01-01T00:06:00Z"),
+                                 .unmodified = model::DryRunResult::kAllowed,
+                                 .injected = model::DryRunResult::kAllowed};
   EXPECT_NE(Failure(warmup).time, WallTime{});
   EXPECT_EQ(Failure(warmup, {}, dry_run).time, WallTime{});
-  dry_run.injected = plan::DryRunResult::kUnknown;
+  dry_run.injected = model::DryRunResult::kUnknown;
   EXPECT_NE(Failure(warmup, {}, dry_run).time, WallTime{}) << "inconclusive";
-  dry_run.injected = plan::DryRunResult::kAllowed;
+  dry_run.injected = model::DryRunResult::kAllowed;
   dry_run.time = *ParseTime("2026-01-01T00:04:30Z");
   EXPECT_NE(Failure(warmup, {}, dry_run).time, WallTime{}) << "older than the event";
 }

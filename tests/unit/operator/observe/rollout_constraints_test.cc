@@ -27,7 +27,7 @@ Json Workload(const std::string& kind, const std::string& spec, int available) {
                          (spec.empty() ? "" : ", ") +
                          "template: {metadata: {labels: {app: llama}}, spec: {}}}}");
   object["kind"] = kind;
-  for (const api::WorkloadKind& each : api::kWorkloadKinds) {
+  for (const api::SupportedKind& each : api::kWorkloadKinds) {
     if (each.kind == kind) {
       object["apiVersion"] = std::string(each.api_version);
     }
@@ -58,7 +58,7 @@ struct Case {
   const char* name;
   const char* kind;
   const char* spec;
-  plan::RolloutConstraints wanted;
+  model::RolloutConstraints wanted;
 };
 
 class WorkloadConstraints : public RolloutConstraintsTest,
@@ -75,7 +75,7 @@ TEST_P(WorkloadConstraints, AreReadFromTheObject) {
     }
   }
   StartCache();
-  const plan::RolloutConstraints seen = ReadRolloutConstraints(cluster, WarmupOf(each.kind));
+  const model::RolloutConstraints seen = ReadRolloutConstraints(cluster, WarmupOf(each.kind));
   EXPECT_EQ(seen.recreate, each.wanted.recreate);
   EXPECT_EQ(seen.no_surge, each.wanted.no_surge);
   EXPECT_EQ(seen.in_order, each.wanted.in_order);
@@ -183,7 +183,7 @@ TEST_P(RequiredPods, AreReadFromADeployment) {
   object["status"] = FromYaml(GetParam().status);
   server.Put(kube::kDeployments, object);
   StartCache();
-  const plan::RolloutConstraints seen = ReadRolloutConstraints(cluster, WarmupOf("Deployment"));
+  const model::RolloutConstraints seen = ReadRolloutConstraints(cluster, WarmupOf("Deployment"));
   EXPECT_EQ(seen.pods_most, GetParam().pods_most);
   EXPECT_EQ(seen.quota_exceeded, GetParam().quota_exceeded);
 }
@@ -265,7 +265,7 @@ TEST_F(RolloutConstraintsTest, BudgetCountsForEveryTemplateSource) {
   server.Put(kube::kLeaderWorkerSets, group);
   server.Put(kube::kPodDisruptionBudgets, Budget("a", "{matchLabels: {app: llama}}", 4, 3));
   StartCache();
-  const plan::RolloutConstraints seen =
+  const model::RolloutConstraints seen =
       ReadRolloutConstraints(cluster, WarmupOf("LeaderWorkerSet"));
   EXPECT_EQ(seen.required, 3) << "one more than available";
   EXPECT_EQ(seen.available, 2);
@@ -343,7 +343,7 @@ TEST_F(RolloutConstraintsTest, BudgetAppliesWithoutCountingWorkload) {
   StartCache();
   api::CacheWarmup warmup{.ns = "default", .name = "llama", .uid = "u"};
   warmup.spec.selector = {{"app", "llama"}};
-  const plan::RolloutConstraints seen = ReadRolloutConstraints(cluster, warmup);
+  const model::RolloutConstraints seen = ReadRolloutConstraints(cluster, warmup);
   EXPECT_EQ(seen.available, 3);
   EXPECT_EQ(seen.required, 4);
 }
@@ -362,7 +362,7 @@ class OwnerConstraintsTest : public RolloutConstraintsTest {
     object["metadata"]["name"] = name;
     server.Put(resource, object);
   }
-  plan::RolloutConstraints Seen() { return ReadRolloutConstraints(cluster, Selecting()); }
+  model::RolloutConstraints Seen() { return ReadRolloutConstraints(cluster, Selecting()); }
 };
 
 TEST_F(OwnerConstraintsTest, OneOwnerForbidsHoldsForAll) {
@@ -372,7 +372,7 @@ TEST_F(OwnerConstraintsTest, OneOwnerForbidsHoldsForAll) {
   Put(kube::kStatefulSets, "d", "replicas: 1");
   Put(kube::kJobs, "e", "activeDeadlineSeconds: 60");
   StartCache();
-  const plan::RolloutConstraints seen = Seen();
+  const model::RolloutConstraints seen = Seen();
   EXPECT_TRUE(seen.recreate && seen.no_surge && seen.in_order && seen.job_deadline);
   EXPECT_EQ(seen.progress_deadline, Duration(std::chrono::seconds(30)));
 }
@@ -380,7 +380,7 @@ TEST_F(OwnerConstraintsTest, OneOwnerForbidsHoldsForAll) {
 TEST_F(OwnerConstraintsTest, UnconstrainedOwnerAllowsHolds) {
   Put(kube::kDeployments, "a", "replicas: 4", 4);
   StartCache();
-  const plan::RolloutConstraints seen = Seen();
+  const model::RolloutConstraints seen = Seen();
   EXPECT_FALSE(seen.recreate || seen.no_surge || seen.in_order || seen.job_deadline || seen.queued);
   EXPECT_EQ(seen.progress_deadline, kTenMinutes);
   EXPECT_EQ(seen.available, 4);
@@ -391,7 +391,7 @@ TEST_F(OwnerConstraintsTest, SurplusDoesNotOffsetMissingPods) {
   Put(kube::kDeployments, "spare", "replicas: 4", 4);
   Put(kube::kDeployments, "lacks", "replicas: 4", 2);
   StartCache();
-  const plan::RolloutConstraints seen = Seen();
+  const model::RolloutConstraints seen = Seen();
   EXPECT_EQ(seen.required, 6);
   EXPECT_EQ(seen.available, 5);
 }
@@ -401,7 +401,7 @@ TEST_F(OwnerConstraintsTest, StricterBudgetCounts) {
   Put(kube::kDeployments, "b", "replicas: 4", 3);
   server.Put(kube::kPodDisruptionBudgets, Budget("pdb", "{matchLabels: {app: llama}}", 8, 7));
   StartCache();
-  const plan::RolloutConstraints seen = Seen();
+  const model::RolloutConstraints seen = Seen();
   EXPECT_EQ(seen.required, 8);
   EXPECT_EQ(seen.available, 7);
 }
@@ -414,7 +414,7 @@ TEST_F(OwnerConstraintsTest, KServeServiceUsesItsDeployment) {
                                                     {"component", "predictor"}};
   server.Put(kube::kDeployments, made);
   StartCache();
-  const plan::RolloutConstraints seen =
+  const model::RolloutConstraints seen =
       ReadRolloutConstraints(cluster, WarmupOf("InferenceService"));
   EXPECT_TRUE(seen.recreate);
   EXPECT_EQ(seen.progress_deadline, Duration(std::chrono::seconds(90)));
@@ -431,7 +431,7 @@ TEST_F(OwnerConstraintsTest, WorkloadRefIgnoresOtherOwners) {
 TEST_F(RolloutConstraintsTest, MissingOrUnknownWorkloadHasNoConstraints) {
   StartCache();
   for (const char* kind : {"Deployment", "CronTab"}) {
-    const plan::RolloutConstraints seen = ReadRolloutConstraints(cluster, WarmupOf(kind));
+    const model::RolloutConstraints seen = ReadRolloutConstraints(cluster, WarmupOf(kind));
     EXPECT_EQ(seen.required, 0);
     EXPECT_FALSE(seen.recreate);
   }

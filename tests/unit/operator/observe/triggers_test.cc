@@ -6,7 +6,7 @@
 #include <set>
 
 #include "lib/base/clock.h"
-#include "operator/observe/snapshot.h"
+#include "operator/observe/observe_warmup.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
 

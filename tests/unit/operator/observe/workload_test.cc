@@ -23,9 +23,9 @@ class WorkloadTest : public op::testing::ClusterCacheFixture {};
 TEST_F(WorkloadTest, FindsDeploymentWithTemplate) {
   server.Put(kube::kDeployments, DeploymentObject("llama"));
   StartCache();
-  const plan::Workload workload = ResolveWorkload(cluster, WarmupOf("Deployment", "llama"));
+  const model::Workload workload = ResolveWorkload(cluster, WarmupOf("Deployment", "llama"));
   EXPECT_TRUE(workload.found);
-  EXPECT_EQ(workload.kind, plan::WorkloadKind::kDeployment);
+  EXPECT_EQ(workload.kind, model::WorkloadKind::kDeployment);
   EXPECT_EQ(workload.uid, "uid-llama");
   EXPECT_EQ(workload.replicas, 2);
   EXPECT_EQ(workload.selector.at("app"), "llama");
@@ -48,23 +48,23 @@ spec:
   template: {metadata: {}, spec: {containers: []}}
 )"));
   StartCache();
-  const plan::Workload first = ResolveWorkload(cluster, WarmupOf("StatefulSet", "llama"));
-  EXPECT_EQ(first.kind, plan::WorkloadKind::kStatefulSet);
+  const model::Workload first = ResolveWorkload(cluster, WarmupOf("StatefulSet", "llama"));
+  EXPECT_EQ(first.kind, model::WorkloadKind::kStatefulSet);
   EXPECT_EQ(first.replicas, 1) << "the API's default";
-  const plan::Workload second = ResolveWorkload(cluster, WarmupOf("Job", "train"));
-  EXPECT_EQ(second.kind, plan::WorkloadKind::kJob);
+  const model::Workload second = ResolveWorkload(cluster, WarmupOf("Job", "train"));
+  EXPECT_EQ(second.kind, model::WorkloadKind::kJob);
   EXPECT_EQ(second.replicas, 3);
   EXPECT_EQ(second.selector.at("batch.kubernetes.io/controller-uid"), "j");
 }
 
 TEST_F(WorkloadTest, ProblemNamesMissingWorkload) {
   StartCache();
-  const plan::Workload none = ResolveWorkload(cluster, WarmupOf("Deployment", "llama"));
+  const model::Workload none = ResolveWorkload(cluster, WarmupOf("Deployment", "llama"));
   EXPECT_FALSE(none.found);
   EXPECT_EQ(none.problem,
             "no Deployment named \"llama\" in namespace \"default\"; create it or correct "
             "spec.workloadRef");
-  const plan::Workload odd = ResolveWorkload(cluster, WarmupOf("DaemonSet", "llama"));
+  const model::Workload odd = ResolveWorkload(cluster, WarmupOf("DaemonSet", "llama"));
   EXPECT_FALSE(odd.found);
 }
 
@@ -85,12 +85,12 @@ metadata: {name: bare, namespace: default, uid: b}
 spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: c}]}}}}}
 )"));
   StartCache();
-  const plan::Workload found = ResolveWorkload(cluster, WarmupOf("CronJob", "nightly"));
+  const model::Workload found = ResolveWorkload(cluster, WarmupOf("CronJob", "nightly"));
   EXPECT_TRUE(found.found);
-  EXPECT_EQ(found.kind, plan::WorkloadKind::kCronJob);
+  EXPECT_EQ(found.kind, model::WorkloadKind::kCronJob);
   EXPECT_EQ(found.selector.at("app"), "nightly");
   ASSERT_NE(found.pod_template, nullptr);
-  const plan::Workload bare = ResolveWorkload(cluster, WarmupOf("CronJob", "bare"));
+  const model::Workload bare = ResolveWorkload(cluster, WarmupOf("CronJob", "bare"));
   EXPECT_FALSE(bare.found);
   EXPECT_NE(bare.problem.find("jobTemplate.spec.template.metadata.labels"), std::string::npos);
   EXPECT_FALSE(LacksPods(cluster, WarmupOf("CronJob", "nightly")));
@@ -104,12 +104,12 @@ metadata: {name: canary, namespace: default, uid: r}
 spec: {replicas: 4, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: llama}}
 )"));
   StartCache();
-  const plan::Workload early = ResolveWorkload(cluster, WarmupOf("Rollout", "canary"));
+  const model::Workload early = ResolveWorkload(cluster, WarmupOf("Rollout", "canary"));
   EXPECT_FALSE(early.found);
   EXPECT_NE(early.problem.find("Deployment \"llama\""), std::string::npos);
   server.Put(kube::kDeployments, DeploymentObject("llama"));
   ASSERT_TRUE(op::testing::Eventually([&] { return cluster.deployments.store().size() == 1; }));
-  const plan::Workload found = ResolveWorkload(cluster, WarmupOf("Rollout", "canary"));
+  const model::Workload found = ResolveWorkload(cluster, WarmupOf("Rollout", "canary"));
   EXPECT_TRUE(found.found);
   EXPECT_EQ(found.uid, "r");
   EXPECT_EQ(found.replicas, 4);
@@ -128,10 +128,10 @@ TEST_F(WorkloadTest, TemplateOrSelectorNeedsNoObject) {
   StartCache();
   api::CacheWarmup warmup{.ns = "default", .name = "llama"};
   warmup.spec.selector = {{"app", "x"}};
-  EXPECT_EQ(ResolveWorkload(cluster, warmup).kind, plan::WorkloadKind::kSelector);
+  EXPECT_EQ(ResolveWorkload(cluster, warmup).kind, model::WorkloadKind::kSelector);
   EXPECT_EQ(ResolveWorkload(cluster, warmup).selector.at("app"), "x");
   warmup.spec.pod_template = std::make_shared<const codec::Json>(FromYaml("{spec: {}}"));
-  EXPECT_EQ(ResolveWorkload(cluster, warmup).kind, plan::WorkloadKind::kTemplate);
+  EXPECT_EQ(ResolveWorkload(cluster, warmup).kind, model::WorkloadKind::kTemplate);
   EXPECT_EQ(ResolveWorkload(cluster, warmup).replicas, 0);
 }
 

@@ -11,6 +11,7 @@
 #include "lib/base/status.h"
 #include "lib/codec/base64.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/http/client.h"
 #include "lib/pki/certificates.h"
@@ -116,11 +117,12 @@ metadata: {name: cachewarm-webhook, namespace: cachewarm-system, labels: {kept: 
 
   std::string Entry(const char* name) {
     const auto secret = server.objects.Find(kube::kSecrets, kSecretName);
-    return codec::DecodeBase64(kube::TextAt(*secret, {"data", name})).value_or("");
+    return codec::DecodeBase64(codec::TextAt(*secret, {"data", name})).value_or("");
   }
   std::string CaBundle() {
     const auto object = server.objects.Find(kube::kMutatingWebhooks, kAdmission);
-    return codec::DecodeBase64(kube::TextAt((*object)["webhooks"][0], {"clientConfig", "caBundle"}))
+    return codec::DecodeBase64(
+               codec::TextAt((*object)["webhooks"][0], {"clientConfig", "caBundle"}))
         .value_or("");
   }
 

@@ -11,14 +11,14 @@ namespace cachewarm::workloads {
 namespace {
 
 using codec::Json;
-using plan::WorkloadKind;
+using model::WorkloadKind;
 using Labels = std::map<std::string, std::string>;
 
 Json Yaml(const std::string& text) {
   return codec::ParseYaml(text).value();
 }
 
-std::string ImageOf(const Shape& shape) {
+std::string ImageOf(const WorkloadShape& shape) {
   return shape.pod_template == nullptr
              ? ""
              : (*shape.pod_template)["spec"]["containers"][0]["image"].get<std::string>();
@@ -150,11 +150,11 @@ std::vector<Case> Cases() {
   };
 }
 
-TEST(Shape, EachKindHasItsShape) {
+TEST(WorkloadShape, EachKindHasItsShape) {
   for (const Case& each : Cases()) {
     SCOPED_TRACE(each.name);
     const Json workload = Yaml(each.workload);
-    const Shape shape = ShapeOf(workload);
+    const WorkloadShape shape = ShapeOf(workload);
     EXPECT_EQ(shape.kind, each.kind);
     EXPECT_EQ(shape.selector, each.selector);
     EXPECT_EQ(shape.replicas, each.replicas);
@@ -163,7 +163,7 @@ TEST(Shape, EachKindHasItsShape) {
   }
 }
 
-TEST(Shape, PrefillPodsOfAnInferenceServiceRequestAccelerators) {
+TEST(WorkloadShape, PrefillPodsOfAnInferenceServiceRequestAccelerators) {
   const std::string gpu = "{containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1}}}]}";
   for (const std::string role : {"template", "worker"}) {
     const Json workload = Yaml(
@@ -174,7 +174,7 @@ TEST(Shape, PrefillPodsOfAnInferenceServiceRequestAccelerators) {
   }
 }
 
-TEST(Shape, ResourceClaimRequestsAccelerator) {
+TEST(WorkloadShape, ResourceClaimRequestsAccelerator) {
   const auto job = [](const std::string& resources) {
     return Yaml(
         "{kind: Job, metadata: {name: a}, spec: {template: {spec: {resourceClaims: [{name: gpu, "
@@ -185,7 +185,7 @@ TEST(Shape, ResourceClaimRequestsAccelerator) {
   EXPECT_FALSE(RequestsAccelerator(job("{limits: {cpu: 1}}"))) << "no container uses the claim";
 }
 
-TEST(Shape, RolloutUsesTemplateOfDeployment) {
+TEST(WorkloadShape, RolloutUsesTemplateOfDeployment) {
   const Json rollout = Yaml(
       "{kind: Rollout, metadata: {name: a}, spec: {workloadRef: {apiVersion: apps/v1, kind: "
       "Deployment, name: lender}}}");
@@ -195,7 +195,7 @@ TEST(Shape, RolloutUsesTemplateOfDeployment) {
   EXPECT_EQ(ShapeOf(odd).borrows_from, "");
 }
 
-TEST(Shape, AnyTemplateWithLabelsMatches) {
+TEST(WorkloadShape, AnyTemplateWithLabelsMatches) {
   const Json groups = Yaml(
       "{kind: LeaderWorkerSet, metadata: {name: a}, spec: {leaderWorkerTemplate: {"
       "leaderTemplate: {metadata: {labels: {app: llama, role: leader}}}, "
@@ -207,7 +207,7 @@ TEST(Shape, AnyTemplateWithLabelsMatches) {
   EXPECT_FALSE(MakesPodsWith(Yaml("{kind: Job, spec: {template: 3}}"), {{"app", "llama"}}));
 }
 
-TEST(Shape, UnexpectedShapesReadAsAbsent) {
+TEST(WorkloadShape, UnexpectedShapesReadAsAbsent) {
   for (const char* kind :
        {"Deployment", "StatefulSet", "Job", "CronJob", "Rollout", "LeaderWorkerSet", "RayCluster",
         "InferenceService", "LLMInferenceService"}) {

@@ -44,17 +44,8 @@ TEST(Object, AbsentOrMistypedMembersReadAsEmpty) {
     EXPECT_EQ(NameOf(object), ObjectName()) << text;
     EXPECT_TRUE(LabelsOf(object).empty()) << text;
     EXPECT_FALSE(IsDeleting(object)) << text;
-    EXPECT_EQ(TextAt(object, {"metadata", "name", "deeper"}), "") << text;
     EXPECT_EQ(ControllerOf(object).uid, "") << text;
   }
-}
-
-TEST(Object, AtFindsMemberByPath) {
-  const Json object = Json::parse(R"({"a": {"b": {"c": 3}}})");
-  EXPECT_EQ(*At(object, {"a", "b", "c"}), 3);
-  EXPECT_EQ(At(object, {}), &object);
-  EXPECT_EQ(At(object, {"a", "x"}), nullptr);
-  EXPECT_EQ(At(object, {"a", "b", "c", "d"}), nullptr);
 }
 
 TEST(Object, ControllerOfIgnoresOtherOwners) {

@@ -7,6 +7,7 @@
 #include <future>
 #include <thread>
 
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "tests/fakes/await.h"
 #include "tests/fakes/fake_api_server.h"
@@ -51,7 +52,7 @@ class LeaderElectorTest : public testing::Test {
 
   std::string Holder() {
     const Object lease = server_.Find(kLeases, kLease);
-    return lease == nullptr ? "nobody" : TextAt(*lease, {"spec", "holderIdentity"});
+    return lease == nullptr ? "nobody" : codec::TextAt(*lease, {"spec", "holderIdentity"});
   }
   int64_t Transitions() {
     return server_.Find(kLeases, kLease)->at("spec")["leaseTransitions"].get<int64_t>();
@@ -87,9 +88,10 @@ TEST_F(LeaderElectorTest, RenewalKeepsAcquireTime) {
   Candidate one(*this, server_, "one");
   ASSERT_TRUE(Await([&] { return one.elector.IsLeader(); }));
   ASSERT_TRUE(AdvanceUntil(2, [&] {
-    return TextAt(*server_.Find(kLeases, kLease), {"spec", "renewTime"}) >= "2026-01-01T00:00:06";
+    return codec::TextAt(*server_.Find(kLeases, kLease), {"spec", "renewTime"}) >=
+           "2026-01-01T00:00:06";
   }));
-  EXPECT_EQ(TextAt(*server_.Find(kLeases, kLease), {"spec", "acquireTime"}),
+  EXPECT_EQ(codec::TextAt(*server_.Find(kLeases, kLease), {"spec", "acquireTime"}),
             "2026-01-01T00:00:00.000000Z");
   EXPECT_TRUE(one.elector.IsLeader());
   EXPECT_EQ(one.terms, 1);

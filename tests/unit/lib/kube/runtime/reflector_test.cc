@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "fmt/format.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/error.h"
 #include "tests/fakes/await.h"
@@ -78,7 +79,7 @@ TEST_F(ReflectorTest, MirrorsObjectsAndChanges) {
   server_.Remove(kPods, {"a", "two"});
   ASSERT_TRUE(AwaitChanges({"+one", "+two", "=one", "-two"}));
   EXPECT_EQ(reflector_->store().size(), 1U);
-  EXPECT_EQ(TextAt(*reflector_->store().Get({"a", "one"}), {"spec", "nodeName"}), "node");
+  EXPECT_EQ(codec::TextAt(*reflector_->store().Get({"a", "one"}), {"spec", "nodeName"}), "node");
 }
 
 TEST_F(ReflectorTest, TrimsObjectsAndSetsTheirKind) {
@@ -91,9 +92,9 @@ TEST_F(ReflectorTest, TrimsObjectsAndSetsTheirKind) {
   for (const char* name : {"listed", "watched"}) {
     const Object object = reflector_->store().Get({"a", name});
     EXPECT_FALSE(object->at("metadata").contains("managedFields")) << name;
-    EXPECT_EQ(TextAt(*object, {"apiVersion"}), "v1") << name;
-    EXPECT_EQ(TextAt(*object, {"kind"}), "Pod") << name;
-    EXPECT_EQ(TextAt(*object, {"spec", "extra"}), "added") << name;
+    EXPECT_EQ(codec::TextAt(*object, {"apiVersion"}), "v1") << name;
+    EXPECT_EQ(codec::TextAt(*object, {"kind"}), "Pod") << name;
+    EXPECT_EQ(codec::TextAt(*object, {"spec", "extra"}), "added") << name;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "tests/fakes/fake_clock.h"
 
@@ -23,7 +24,7 @@ Object Pod(const std::string& ns, const std::string& name, const std::string& ve
 }
 
 std::vector<std::string> NodeIndex(const Json& object) {
-  const std::string node = TextAt(object, {"spec", "nodeName"});
+  const std::string node = codec::TextAt(object, {"spec", "nodeName"});
   return node.empty() ? std::vector<std::string>() : std::vector<std::string>{node};
 }
 

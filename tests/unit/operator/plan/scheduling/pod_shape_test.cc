@@ -5,7 +5,6 @@
 
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
-#include "operator/plan/scheduling/requests.h"
 
 namespace cachewarm::plan {
 namespace {
@@ -150,73 +149,11 @@ TEST(Shape, CordonIsTransient) {
   EXPECT_TRUE(Tolerates({}, node, Taints::kPersistent));
 }
 
-// A template's requests must be those that the decoded pod has (NodeUsage).
-TEST(Shape, RequestsOfTemplateAreThoseOfItsPod) {
-  const codec::Json spec = Parse(R"({
-    "initContainers":[
-      {"restartPolicy":"Always","resources":{"requests":{"cpu":"2"}}},
-      {"resources":{"requests":{"cpu":"3"}}}],
-    "containers":[{"resources":{"requests":{"cpu":"1","memory":"1Gi"}}}],
-    "resources":{"requests":{"memory":"4Gi"}}})");
-  const auto pod = api::DecodePod(std::make_shared<const codec::Json>(
-      codec::Json{{"metadata", {{"name", "p"}, {"uid", "u"}}}, {"spec", spec}}));
-  ASSERT_TRUE(pod.ok()) << pod.status();
-  Resources of_template = RequestsOf(spec);
-  EXPECT_EQ(of_template.at("cpu"), 5000) << "the sidecar runs beside the init container";
-  EXPECT_EQ(of_template.at("memory"), int64_t{4} << 30);
-  of_template.erase("pods");
-  EXPECT_EQ(of_template, pod->requests);
-}
-
-TEST(Shape, RequestsAreSummedLikeTheScheduler) {
-  const Resources requests = RequestsOf(Parse(R"({
-    "containers":[
-      {"resources":{"requests":{"cpu":"500m","memory":"1Gi"},"limits":{"nvidia.com/gpu":"2"}}},
-      {"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"4"}}}],
-    "initContainers":[
-      {"resources":{"requests":{"cpu":"3"}}},
-      {"restartPolicy":"Always","resources":{"requests":{"memory":"1Gi"}}}],
-    "overhead":{"cpu":"100m"}})"));
-  EXPECT_EQ(requests.at("cpu"), 3100);
-  EXPECT_EQ(requests.at("memory"), int64_t{2} << 30);
-  EXPECT_EQ(requests.at("nvidia.com/gpu"), 2);
-  EXPECT_EQ(requests.at("pods"), 1);
-}
-
-TEST(Shape, UnreadableQuantitiesCountAsZero) {
-  const Resources requests = RequestsOf(
-      Parse(R"({"containers":[{"resources":{"requests":{"cpu":"lots","memory":[]}}},"x",null]})"));
-  EXPECT_EQ(requests, (Resources{{"pods", 1}}));
-  EXPECT_EQ(RequestsOf("x"), (Resources{{"pods", 1}}));
-  EXPECT_EQ(AcceleratorsOf("x"), 0);
-}
-
 TEST(Shape, UnlistedDevicesAreAbsent) {
   EXPECT_TRUE(Covers({{"cpu", 1000}}, {{"cpu", 1000}, {"memory", 5}}));
   EXPECT_FALSE(Covers({{"cpu", 1000}}, {{"cpu", 1001}}));
   EXPECT_FALSE(Covers({{"cpu", 1000}}, {{"nvidia.com/gpu", 1}}));
   EXPECT_TRUE(Covers({{"cpu", 1000}}, {{"nvidia.com/gpu", 0}}));
-}
-
-TEST(Shape, AcceleratorsAreDistinguishedFromOtherDevices) {
-  for (const char* yes :
-       {"nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb", "amd.com/gpu",
-        "gpu.intel.com/xe", "google.com/tpu", "aws.amazon.com/neuroncore", "habana.ai/gaudi"}) {
-    EXPECT_TRUE(IsAccelerator(yes)) << yes;
-  }
-  for (const char* no : {"cpu", "memory", "rdma/hca", "vpc.amazonaws.com/efa", "hugepages-2Mi",
-                         "nvidia.com/hostdev"}) {
-    EXPECT_FALSE(IsAccelerator(no)) << no;
-  }
-}
-
-TEST(Shape, ResourceClaimCountsAsAcceleratorWithoutOthers) {
-  const codec::Json claims = {{{"name", "gpu"}, {"request", "a"}}, {{"name", "nic"}}};
-  EXPECT_EQ(AcceleratorsOf({{"resources", {{"claims", claims}}}}), 2);
-  const codec::Json limits = {{"nvidia.com/gpu", "4"}};
-  EXPECT_EQ(AcceleratorsOf({{"resources", {{"claims", claims}, {"limits", limits}}}}), 4)
-      << "the claims are then of another kind";
-  EXPECT_EQ(AcceleratorsOf({{"resources", {{"claims", "gpu"}}}}), 0);
 }
 
 TEST(Shape, HostnameIsLabelOrName) {

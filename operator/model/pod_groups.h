@@ -8,7 +8,7 @@
 #include "lib/codec/json_fwd.h"
 
 // Recognizes groups of pods that must run together or not at all. Pure.
-namespace cachewarm::plan {
+namespace cachewarm::model {
 
 // Converts a PodTemplateSpec, or the JSON of a pod, to the pod that the functions below take.
 api::Pod AsPod(std::shared_ptr<const codec::Json> pod_template);
@@ -30,4 +30,4 @@ bool HasOtherGate(const api::Pod& pod);
 // that it admits; after that, only labels or annotations show that Kueue manages the pod.
 bool IsOfKueue(const api::Pod& pod);
 
-}  // namespace cachewarm::plan
+}  // namespace cachewarm::model

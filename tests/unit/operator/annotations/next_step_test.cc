@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/annotations/decide.h"
+#include "operator/annotations/next_step.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
+#include "lib/codec/json_path.h"
 #include "lib/kube/core/object.h"
 #include "operator/annotations/desired_warmup.h"
 #include "operator/annotations/warmup_name.h"
@@ -19,10 +20,10 @@ using testing::IsEmpty;
 
 constexpr WallTime kNow{std::chrono::hours(24 * 365 * 56)};
 
-// A workload and an API server that stores one CacheWarmup and executes each Decision.
-class AnnotationDecisionTest : public testing::Test {
+// A workload and an API server that stores one CacheWarmup and executes each NextStep.
+class NextStepTest : public testing::Test {
  protected:
-  AnnotationDecisionTest() {
+  NextStepTest() {
     request_ = {.now = kNow,
                 .warmup = "llama",
                 .api_version = "apps/v1",
@@ -37,14 +38,14 @@ class AnnotationDecisionTest : public testing::Test {
   }
   void Strip(const std::string& name) { request_.annotations.erase("cachewarm.io/" + name); }
 
-  Decision Decide() {
+  NextStep Decide() {
     request_.present = present_.is_null() ? nullptr : &present_;
-    return annotations::Decide(request_);
+    return annotations::FindNextStep(request_);
   }
 
   // Executes and returns one step.
-  Decision TakeStep() {
-    Decision decision = Decide();
+  NextStep TakeStep() {
+    NextStep decision = Decide();
     if (decision.step == Step::kCreate) {
       present_ = decision.object;
       present_["metadata"]["uid"] = "uid-warmup";
@@ -71,23 +72,23 @@ class AnnotationDecisionTest : public testing::Test {
   void Pass(Duration time) { request_.now += time; }
 
   std::string Since() const {
-    return kube::TextAt(present_, {"metadata", "annotations", api::kRemovalRequestedAtAnnotation});
+    return codec::TextAt(present_, {"metadata", "annotations", api::kRemovalRequestedAtAnnotation});
   }
 
   AnnotationRequest request_;
   Json present_;
 };
 
-TEST_F(AnnotationDecisionTest, WorkloadWithoutAnnotationGetsNoWarmup) {
+TEST_F(NextStepTest, WorkloadWithoutAnnotationGetsNoWarmup) {
   EXPECT_EQ(Decide().step, Step::kNothing);
   Annotate("warm", "false");
   EXPECT_EQ(Decide().step, Step::kNothing);
   EXPECT_THAT(Decide().problems, IsEmpty());
 }
 
-TEST_F(AnnotationDecisionTest, AnnotatedWorkloadGetsOwnedWarmupWithDefaults) {
+TEST_F(NextStepTest, AnnotatedWorkloadGetsOwnedWarmupWithDefaults) {
   Annotate("warm", "true");
-  const Decision made = TakeStep();
+  const NextStep made = TakeStep();
   ASSERT_EQ(made.step, Step::kCreate);
   EXPECT_EQ(made.events[0].reason, api::reason::kWarmupCreated);
   EXPECT_EQ(made.object["spec"],
@@ -100,30 +101,30 @@ TEST_F(AnnotationDecisionTest, AnnotatedWorkloadGetsOwnedWarmupWithDefaults) {
   EXPECT_EQ(Decide().step, Step::kNothing);
 }
 
-TEST_F(AnnotationDecisionTest, ApplyBoundToNewObjectAddsOverrides) {
+TEST_F(NextStepTest, ApplyBoundToNewObjectAddsOverrides) {
   Annotate("warm", "true");
   Annotate("gate", "Never");
-  const Decision made = TakeStep();
+  const NextStep made = TakeStep();
   EXPECT_FALSE(made.object["spec"].contains("gate"));
-  const Decision completed = TakeStep();
+  const NextStep completed = TakeStep();
   ASSERT_EQ(completed.step, Step::kApply);
   EXPECT_EQ(completed.object["metadata"]["uid"], "uid-warmup");
   EXPECT_EQ(completed.object["spec"]["gate"]["mode"], "Never");
   EXPECT_EQ(Decide().step, Step::kNothing);
 }
 
-TEST_F(AnnotationDecisionTest, RemovedOverrideLeavesTheSpec) {
+TEST_F(NextStepTest, RemovedOverrideLeavesTheSpec) {
   Annotate("warm", "true");
   Annotate("gate", "Never");
   Settle();
   Strip("gate");
-  const Decision changed = TakeStep();
+  const NextStep changed = TakeStep();
   ASSERT_EQ(changed.step, Step::kApply);
   EXPECT_FALSE(changed.object["spec"].contains("gate"));
   EXPECT_EQ(Decide().step, Step::kNothing);
 }
 
-TEST_F(AnnotationDecisionTest, UserChangesStayUnlessAnnotationSetsTheField) {
+TEST_F(NextStepTest, UserChangesStayUnlessAnnotationSetsTheField) {
   Annotate("warm", "true");
   Annotate("caches", "triton");
   Settle();
@@ -135,15 +136,15 @@ TEST_F(AnnotationDecisionTest, UserChangesStayUnlessAnnotationSetsTheField) {
   EXPECT_EQ(Decide().step, Step::kApply);
 }
 
-TEST_F(AnnotationDecisionTest, InvalidAnnotationCreatesAndChangesNothing) {
+TEST_F(NextStepTest, InvalidAnnotationCreatesAndChangesNothing) {
   Annotate("warm", "true");
   Annotate("gate", "Sometimes");
   Annotate("gates", "Never");
   Annotate("caches", "torchinductr");
-  const Decision refused = Decide();
+  const NextStep refused = Decide();
   EXPECT_EQ(refused.step, Step::kNothing);
   ASSERT_EQ(refused.problems.size(), 3U);
-  for (const Note& problem : refused.problems) {
+  for (const WorkloadNote& problem : refused.problems) {
     EXPECT_TRUE(problem.is_warning);
     EXPECT_EQ(problem.reason, api::reason::kInvalidAnnotation);
   }
@@ -161,23 +162,23 @@ TEST_F(AnnotationDecisionTest, InvalidAnnotationCreatesAndChangesNothing) {
   EXPECT_EQ(present_, good);
 }
 
-TEST_F(AnnotationDecisionTest, InvalidWarmAnnotationChangesNothing) {
+TEST_F(NextStepTest, InvalidWarmAnnotationChangesNothing) {
   Annotate("warm", "true");
   Settle();
   for (const char* value : {"yes", "", "True", "1"}) {
     Annotate("warm", value);
-    const Decision decision = Decide();
+    const NextStep decision = Decide();
     EXPECT_EQ(decision.step, Step::kNothing) << value;
     ASSERT_EQ(decision.problems.size(), 1U) << value;
     EXPECT_THAT(decision.problems[0].text, HasSubstr("true or false"));
   }
 }
 
-TEST_F(AnnotationDecisionTest, WarmupIsDeletedTenMinutesAfterRemoval) {
+TEST_F(NextStepTest, WarmupIsDeletedTenMinutesAfterRemoval) {
   Annotate("warm", "true");
   Settle();
   Strip("warm");
-  const Decision marked = TakeStep();
+  const NextStep marked = TakeStep();
   ASSERT_EQ(marked.step, Step::kPatch);
   EXPECT_EQ(marked.events[0].reason, api::reason::kAnnotationRemoved);
   EXPECT_EQ(marked.object["metadata"]["resourceVersion"], "1") << "bound to the observed version";
@@ -186,13 +187,13 @@ TEST_F(AnnotationDecisionTest, WarmupIsDeletedTenMinutesAfterRemoval) {
   EXPECT_EQ(Decide().step, Step::kNothing);
   EXPECT_EQ(Decide().requeue_after, Duration(1'000));
   Pass(Duration(1'000));
-  const Decision gone = TakeStep();
+  const NextStep gone = TakeStep();
   EXPECT_EQ(gone.step, Step::kDelete);
   EXPECT_EQ(gone.events[0].reason, api::reason::kWarmupDeleted);
   EXPECT_EQ(Decide().step, Step::kNothing);
 }
 
-TEST_F(AnnotationDecisionTest, ValueFalseActsLikeRemoval) {
+TEST_F(NextStepTest, ValueFalseActsLikeRemoval) {
   Annotate("warm", "true");
   Settle();
   Annotate("warm", "false");
@@ -201,7 +202,7 @@ TEST_F(AnnotationDecisionTest, ValueFalseActsLikeRemoval) {
   EXPECT_EQ(TakeStep().step, Step::kDelete);
 }
 
-TEST_F(AnnotationDecisionTest, RestoredAnnotationCancelsRemoval) {
+TEST_F(NextStepTest, RestoredAnnotationCancelsRemoval) {
   Annotate("warm", "true");
   Settle();
   Strip("warm");
@@ -216,7 +217,7 @@ TEST_F(AnnotationDecisionTest, RestoredAnnotationCancelsRemoval) {
   EXPECT_EQ(Since(), FormatTime(request_.now)) << "the ten minutes start again";
 }
 
-TEST_F(AnnotationDecisionTest, InvalidAnnotationDoesNotBlockCancellation) {
+TEST_F(NextStepTest, InvalidAnnotationDoesNotBlockCancellation) {
   Annotate("warm", "true");
   Settle();
   Strip("warm");
@@ -227,7 +228,7 @@ TEST_F(AnnotationDecisionTest, InvalidAnnotationDoesNotBlockCancellation) {
   EXPECT_EQ(Since(), "");
 }
 
-TEST_F(AnnotationDecisionTest, InvalidRemovalTimeIsReplaced) {
+TEST_F(NextStepTest, InvalidRemovalTimeIsReplaced) {
   for (const char* since : {"soon", "2999-01-01T00:00:00Z"}) {
     present_ = Json();
     Annotate("warm", "true");
@@ -239,11 +240,11 @@ TEST_F(AnnotationDecisionTest, InvalidRemovalTimeIsReplaced) {
   }
 }
 
-TEST_F(AnnotationDecisionTest, ForeignWarmupIsNeverChanged) {
+TEST_F(NextStepTest, ForeignWarmupIsNeverChanged) {
   present_ = {{"metadata", {{"name", "llama"}, {"uid", "foreign"}}}, {"spec", Json::object()}};
   EXPECT_EQ(Decide().step, Step::kNothing);
   Annotate("warm", "true");
-  const Decision conflict = Decide();
+  const NextStep conflict = Decide();
   EXPECT_EQ(conflict.step, Step::kNothing);
   ASSERT_EQ(conflict.problems.size(), 1U);
   EXPECT_EQ(conflict.problems[0].reason, api::reason::kWarmupNameTaken);
@@ -252,7 +253,7 @@ TEST_F(AnnotationDecisionTest, ForeignWarmupIsNeverChanged) {
   EXPECT_EQ(Decide().step, Step::kNothing);
 }
 
-TEST_F(AnnotationDecisionTest, UserCreatedOwnedWarmupIsNotDeleted) {
+TEST_F(NextStepTest, UserCreatedOwnedWarmupIsNotDeleted) {
   present_ = {{"metadata",
                {{"name", "llama"},
                 {"ownerReferences", Json::array({{{"kind", "Deployment"},
@@ -263,7 +264,7 @@ TEST_F(AnnotationDecisionTest, UserCreatedOwnedWarmupIsNotDeleted) {
   EXPECT_EQ(Decide().step, Step::kNothing);
 }
 
-TEST_F(AnnotationDecisionTest, OrphanIsLeftToTheGarbageCollector) {
+TEST_F(NextStepTest, OrphanIsLeftToTheGarbageCollector) {
   Annotate("warm", "true");
   Settle();
   request_.uid = "uid-new";
@@ -273,7 +274,7 @@ TEST_F(AnnotationDecisionTest, OrphanIsLeftToTheGarbageCollector) {
   EXPECT_EQ(Decide().step, Step::kCreate);
 }
 
-TEST_F(AnnotationDecisionTest, TargetedWorkloadGetsNoSecondWarmup) {
+TEST_F(NextStepTest, TargetedWorkloadGetsNoSecondWarmup) {
   request_.served_by = "mine";
   Annotate("warm", "true");
   EXPECT_EQ(Decide().step, Step::kNothing);
@@ -286,7 +287,7 @@ TEST_F(AnnotationDecisionTest, TargetedWorkloadGetsNoSecondWarmup) {
   EXPECT_THAT(Decide().problems, IsEmpty()) << "not requested by annotation";
 }
 
-TEST_F(AnnotationDecisionTest, NamespaceLabelCoversWorkloadsWithAccelerator) {
+TEST_F(NextStepTest, NamespaceLabelCoversWorkloadsWithAccelerator) {
   request_.namespace_opted_in = true;
   EXPECT_EQ(Decide().step, Step::kNothing);
   request_.accelerator = true;
@@ -301,7 +302,7 @@ TEST_F(AnnotationDecisionTest, NamespaceLabelCoversWorkloadsWithAccelerator) {
   EXPECT_EQ(TakeStep().step, Step::kPatch);
 }
 
-TEST_F(AnnotationDecisionTest, ChildrenAndEndedWorkloadsGetNoWarmup) {
+TEST_F(NextStepTest, ChildrenAndEndedWorkloadsGetNoWarmup) {
   Annotate("warm", "true");
   request_.is_child = true;
   EXPECT_EQ(Decide().step, Step::kNothing);
@@ -315,7 +316,7 @@ TEST_F(AnnotationDecisionTest, ChildrenAndEndedWorkloadsGetNoWarmup) {
   EXPECT_EQ(Decide().step, Step::kNothing) << "deleted with its owner";
 }
 
-TEST_F(AnnotationDecisionTest, EqualRequestsGiveEqualBytes) {
+TEST_F(NextStepTest, EqualRequestsGiveEqualBytes) {
   Annotate("warm", "true");
   Annotate("node-selector", "b=2,a=1");
   const Json first = DesiredWarmup(request_, {{"nodeSelector", {{"a", "1"}}}}, "u");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/plan/gates/groups.h"
+#include "operator/model/pod_groups.h"
 
 #include <algorithm>
 #include <array>
@@ -9,10 +9,10 @@
 #include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
-#include "operator/render/fields.h"
 
-namespace cachewarm::plan {
+namespace cachewarm::model {
 
 namespace {
 
@@ -69,8 +69,8 @@ bool SpeaksOfAGang(const api::Labels& texts) {
 
 api::Pod AsPod(std::shared_ptr<const codec::Json> pod_template) {
   api::Pod pod;
-  pod.meta.labels = codec::Texts(render::Find(*pod_template, {"metadata", "labels"}));
-  pod.meta.annotations = codec::Texts(render::Find(*pod_template, {"metadata", "annotations"}));
+  pod.meta.labels = codec::Texts(codec::At(*pod_template, {"metadata", "labels"}));
+  pod.meta.annotations = codec::Texts(codec::At(*pod_template, {"metadata", "annotations"}));
   pod.object = std::move(pod_template);
   return pod;
 }
@@ -92,8 +92,8 @@ bool IsOfUnknownGang(const api::Pod& pod) {
     return false;
   }
   const bool by_spec =
-      pod.object != nullptr && (render::Find(*pod.object, {"spec", "schedulingGroup"}) != nullptr ||
-                                render::Find(*pod.object, {"spec", "workloadRef"}) != nullptr);
+      pod.object != nullptr && (codec::At(*pod.object, {"spec", "schedulingGroup"}) != nullptr ||
+                                codec::At(*pod.object, {"spec", "workloadRef"}) != nullptr);
   return by_spec || SpeaksOfAGang(pod.meta.labels) || SpeaksOfAGang(pod.meta.annotations);
 }
 
@@ -108,4 +108,4 @@ bool IsOfKueue(const api::Pod& pod) {
          std::any_of(pod.meta.annotations.begin(), pod.meta.annotations.end(), by_kueue);
 }
 
-}  // namespace cachewarm::plan
+}  // namespace cachewarm::model

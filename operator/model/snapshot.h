@@ -15,12 +15,9 @@
 #include "lib/base/clock.h"
 #include "lib/codec/json_fwd.h"
 
-// The input of Decide(): the state of one warmup at one moment, read by operator/observe. Contains
-// only values, which do not change after construction. (The namespace is cachewarm::plan because
-// `operator` is a keyword.)
-namespace cachewarm::plan {
-
-using api::Resources;
+// The input of plan::Decide(): the state of one warmup at one moment, read by operator/observe.
+// Contains only values, which do not change after construction.
+namespace cachewarm::model {
 
 enum class WorkloadKind {
   kDeployment,  // or another kind that scales like one: an Argo Rollout
@@ -103,7 +100,7 @@ struct NodeView {
   bool agent_ready = false;  // an agent's pod on this node is Ready
   // Unused capacity: allocatable minus the requests of the non-terminal pods bound to the node.
   // Includes the resource "pods".
-  Resources free;
+  api::Resources free;
 };
 
 // A batch/v1 Job whose label kBuilderWarmupLabel is the uid of this warmup.
@@ -128,7 +125,7 @@ struct OtherWarmup {
   std::map<std::string, std::string> labels;  // its status.injection.labels; {} if unset
 };
 
-// The progress of the requests that one DesiredBuildRequests (plan.h) asks to send.
+// The progress of the requests that one DesiredBuildRequests (operator/model/plan.h) asks to send.
 struct BuildRequestsState {
   std::string pod_uid;
   bool ended = false;   // all requests were answered, or one has failed
@@ -178,7 +175,7 @@ struct Snapshot {
   // warmup's name, or has kBuilderWarmupLabel with its uid. `object` holds at least metadata and
   // spec.{affinity,containers,nodeSelector,schedulingGates,tolerations,volumes}.
   std::vector<std::shared_ptr<const api::Pod>> pods;
-  // Groups (gates/groups.h) that contain both a held pod of `pods` and a pod that is not held and
+  // Groups (pod_groups.h) that contain both a held pod of `pods` and a pod that is not held and
   // belongs to another warmup. Decide() releases the held pods of these groups, because the pods of
   // a group are held all together or not at all.
   std::set<std::string> groups_free_elsewhere;
@@ -188,4 +185,4 @@ struct Snapshot {
   std::vector<NodeView> nodes;     // all nodes of the cluster
 };
 
-}  // namespace cachewarm::plan
+}  // namespace cachewarm::model

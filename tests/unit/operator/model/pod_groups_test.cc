@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/plan/gates/groups.h"
+#include "operator/model/pod_groups.h"
 
 #include <gtest/gtest.h>
 
 #include "lib/codec/json_value.h"
 #include "tests/fakes/snapshot_builder.h"
 
-namespace cachewarm::plan {
+namespace cachewarm::model {
 namespace {
 
 using fakes::ReleaseOf;
@@ -134,4 +134,4 @@ TEST_F(GroupGates, ReleasedMemberOfAnotherWarmupReleasesGroup) {
 }
 
 }  // namespace
-}  // namespace cachewarm::plan
+}  // namespace cachewarm::model

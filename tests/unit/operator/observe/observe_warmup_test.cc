@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/observe/snapshot.h"
+#include "operator/observe/observe_warmup.h"
 
 #include <gtest/gtest.h>
 
@@ -22,13 +22,13 @@ using op::testing::WarmupObject;
 
 class SnapshotTest : public op::testing::ClusterCacheFixture {
  protected:
-  plan::Snapshot Observe(const std::string& name = "llama") {
+  model::Snapshot Observe(const std::string& name = "llama") {
     const auto warmup = cluster.warmup_views.Get({"default", name});
     return observe::Observe(cluster, *warmup,
                             {.now = clock.Now(), .agent_namespace = "cachewarm-system"});
   }
 
-  static std::set<std::string> NamesOf(const plan::Snapshot& snapshot) {
+  static std::set<std::string> NamesOf(const model::Snapshot& snapshot) {
     std::set<std::string> names;
     for (const auto& pod : snapshot.pods) {
       names.insert(pod->meta.name);
@@ -139,7 +139,7 @@ TEST_F(SnapshotTest, NodesHaveNodeCacheAgentAndFreeResources) {
     const api::Resources used = cluster.usage.Of("a");
     return used.contains("pods") && used.at("pods") == 2;
   }));
-  const plan::Snapshot snapshot = Observe();
+  const model::Snapshot snapshot = Observe();
   ASSERT_EQ(snapshot.nodes.size(), 2U);
   EXPECT_EQ(snapshot.nodes[0].node->meta.name, "a");
   EXPECT_TRUE(snapshot.nodes[0].agent_ready);
@@ -159,7 +159,7 @@ TEST_F(SnapshotTest, JobsAreOwnOrCounted) {
   PutJob("running", "another");
   PutJob("done", "another", "Complete");
   StartCache();
-  const plan::Snapshot snapshot = Observe();
+  const model::Snapshot snapshot = Observe();
   ASSERT_EQ(snapshot.jobs.size(), 2U);
   EXPECT_EQ(snapshot.jobs[0].name, "failed");
   EXPECT_TRUE(snapshot.jobs[0].failed);
@@ -206,7 +206,7 @@ TEST_F(SnapshotTest, OtherWarmupsAreOrderedByTimeThenUid) {
   late["metadata"]["creationTimestamp"] = "2026-01-01T00:00:09Z";
   server.Put(kube::kCacheWarmups, late);
   StartCache();
-  const plan::Snapshot snapshot = Observe();
+  const model::Snapshot snapshot = Observe();
   ASSERT_EQ(snapshot.others.size(), 2U);
   EXPECT_EQ(snapshot.others[0].name, "aardvark");
   EXPECT_TRUE(snapshot.others[0].older);
@@ -226,7 +226,7 @@ TEST_F(SnapshotTest, HasNamespaceLabels) {
 TEST_F(SnapshotTest, FindsPodsOfDeletedWarmup) {
   server.Put(kube::kPods, HeldPodObject("held", "gone"));
   StartCache();
-  const plan::Snapshot snapshot =
+  const model::Snapshot snapshot =
       observe::Observe(cluster, {.ns = "default", .name = "gone", .deleting = true},
                        {.now = clock.Now(), .agent_namespace = "cachewarm-system"});
   EXPECT_EQ(NamesOf(snapshot), std::set<std::string>{"held"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/annotations/decide.h"
+#include "operator/annotations/next_step.h"
 
 #include "fmt/format.h"
 #include "lib/api/annotations.h"
@@ -7,6 +7,7 @@
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
 #include "lib/caches/cache_table.h"
+#include "lib/codec/json_path.h"
 #include "lib/kube/core/object.h"
 #include "operator/annotations/desired_warmup.h"
 
@@ -58,7 +59,7 @@ bool IsOrphan(const AnnotationRequest& request) {
 }
 
 std::string RemovalRequestedAt(const Json& present) {
-  return kube::TextAt(present, {"metadata", "annotations", api::kRemovalRequestedAtAnnotation});
+  return codec::TextAt(present, {"metadata", "annotations", api::kRemovalRequestedAtAnnotation});
 }
 
 Json MarkPatch(const Json& present, const Json& since) {
@@ -67,11 +68,11 @@ Json MarkPatch(const Json& present, const Json& since) {
             {"annotations", {{std::string(api::kRemovalRequestedAtAnnotation), since}}}}}};
 }
 
-std::vector<Note> PresetProblems(const Json& spec) {
-  std::vector<Note> problems;
-  const Json* entries = kube::At(spec, {"caches"});
+std::vector<WorkloadNote> PresetProblems(const Json& spec) {
+  std::vector<WorkloadNote> problems;
+  const Json* entries = codec::At(spec, {"caches"});
   for (const Json& entry : entries == nullptr ? Json::array() : *entries) {
-    if (const absl::Status known = caches::CheckPresetName(kube::TextAt(entry, {"name"}));
+    if (const absl::Status known = caches::CheckPresetName(codec::TextAt(entry, {"name"}));
         !known.ok()) {
       problems.push_back({.is_warning = true,
                           .reason = reason::kInvalidAnnotation,
@@ -84,25 +85,25 @@ std::vector<Note> PresetProblems(const Json& spec) {
   return problems;
 }
 
-std::vector<Note> Problems(const api::AnnotatedSpec& requested) {
-  std::vector<Note> problems;
+std::vector<WorkloadNote> Problems(const api::AnnotatedSpec& requested) {
+  std::vector<WorkloadNote> problems;
   for (const std::string& text : requested.problems) {
     problems.push_back({.is_warning = true, .reason = reason::kInvalidAnnotation, .text = text});
   }
-  for (Note& note : PresetProblems(requested.spec)) {
+  for (WorkloadNote& note : PresetProblems(requested.spec)) {
     problems.push_back(std::move(note));
   }
   return problems;
 }
 
-Note Warning(std::string_view reason, std::string text) {
+WorkloadNote Warning(std::string_view reason, std::string text) {
   return {.is_warning = true, .reason = reason, .text = std::move(text)};
 }
 
 // Creates the CacheWarmup without the spec fields from annotations; the apply that follows adds
 // them. If the create wrote these fields, its entry in managedFields would own them too, so that a
 // later apply without them could not remove them.
-Decision Create(const AnnotationRequest& request) {
+NextStep Create(const AnnotationRequest& request) {
   if (!request.served_by.empty()) {
     if (!HasWarmAnnotation(request)) {
       return {};
@@ -121,7 +122,7 @@ Decision Create(const AnnotationRequest& request) {
                       request.warmup)}}};
 }
 
-Decision NameConflict(const AnnotationRequest& request) {
+NextStep NameConflict(const AnnotationRequest& request) {
   if (IsOrphan(request)) {
     return {};  // the deletion of the orphan triggers another reconcile
   }
@@ -134,12 +135,12 @@ Decision NameConflict(const AnnotationRequest& request) {
 }
 
 // Creates or updates the CacheWarmup of a workload that requests a warmup.
-Decision Ensure(const AnnotationRequest& request) {
+NextStep Ensure(const AnnotationRequest& request) {
   const api::AnnotatedSpec requested = api::ReadAnnotatedSpec(request.annotations);
-  Decision out;
+  NextStep out;
   out.problems = Problems(requested);
   if (request.present != nullptr && !IsOwned(request)) {
-    Decision conflict = NameConflict(request);
+    NextStep conflict = NameConflict(request);
     std::move(conflict.problems.begin(), conflict.problems.end(), std::back_inserter(out.problems));
     return out;
   }
@@ -152,7 +153,7 @@ Decision Ensure(const AnnotationRequest& request) {
     return out;
   }
   if (request.present == nullptr) {
-    return request.ended ? Decision{} : Create(request);
+    return request.ended ? NextStep{} : Create(request);
   }
   Json desired = DesiredWarmup(request, requested.spec, kube::UidOf(*request.present));
   if (!IsUpToDate(*request.present, desired)) {
@@ -162,7 +163,7 @@ Decision Ensure(const AnnotationRequest& request) {
   return out;
 }
 
-Decision MarkForRemoval(const AnnotationRequest& request) {
+NextStep MarkForRemoval(const AnnotationRequest& request) {
   const std::string due = FormatTime(request.now + kRemovalGrace);
   return {.step = Step::kPatch,
           .object = MarkPatch(*request.present, FormatTime(request.now)),
@@ -175,11 +176,11 @@ Decision MarkForRemoval(const AnnotationRequest& request) {
 }
 
 // Deletes the CacheWarmup of a workload that no longer requests a warmup, after the grace period.
-Decision Remove(const AnnotationRequest& request) {
+NextStep Remove(const AnnotationRequest& request) {
   // A CacheWarmup without kRequestedSpecAnnotation was created by a user, so it is not deleted even
   // if the workload owns it.
   if (request.present == nullptr || !IsOwned(request) ||
-      kube::TextAt(*request.present, {"metadata", "annotations", api::kRequestedSpecAnnotation})
+      codec::TextAt(*request.present, {"metadata", "annotations", api::kRequestedSpecAnnotation})
           .empty()) {
     return {};
   }
@@ -201,7 +202,7 @@ Decision Remove(const AnnotationRequest& request) {
 
 }  // namespace
 
-Decision Decide(const AnnotationRequest& request) {
+NextStep FindNextStep(const AnnotationRequest& request) {
   if (request.is_child) {
     return {};
   }
@@ -210,7 +211,7 @@ Decision Decide(const AnnotationRequest& request) {
     case Requested::kYes:
       return Ensure(request);
     case Requested::kNo:
-      return request.ended ? Decision{} : Remove(request);
+      return request.ended ? NextStep{} : Remove(request);
     case Requested::kInvalid:
       break;
   }

@@ -10,12 +10,12 @@
 #include "lib/api/node_cache.h"
 #include "lib/base/clock.h"
 #include "lib/codec/json_fwd.h"
-#include "operator/plan/snapshot.h"
+#include "operator/model/snapshot.h"
 
-// The result of Decide(). operator/apply executes the steps in the order in which struct Plan
+// The result of plan::Decide(). operator/apply executes the steps in the order in which struct Plan
 // numbers them, and decides nothing itself. A failed step ends the execution; a new Plan is then
 // made from the next Snapshot.
-namespace cachewarm::plan {
+namespace cachewarm::model {
 
 // This warmup's entries in the spec of one NodeCache: all fields that field manager cw-<uid of the
 // warmup> owns there. An empty spec removes them. Planned only if they differ from the present
@@ -135,7 +135,4 @@ struct Plan {
   std::optional<Duration> requeue_after;  // nullopt: wait for a change
 };
 
-// Returns the Plan for any Snapshot. Pure: the same Snapshot always gives the same Plan.
-Plan Decide(const Snapshot& snapshot);
-
-}  // namespace cachewarm::plan
+}  // namespace cachewarm::model

@@ -50,17 +50,17 @@ enum class Step {
 };
 
 // An event for the workload.
-struct Note {
+struct WorkloadNote {
   bool is_warning = false;
   std::string_view reason;  // from lib/api/reasons.h
   std::string text;
 };
 
-struct Decision {
+struct NextStep {
   Step step = Step::kNothing;
   codec::Json object;
-  std::vector<Note> events;    // record these after the step has succeeded
-  std::vector<Note> problems;  // current problems; record each when it first appears
+  std::vector<WorkloadNote> events;    // record these after the step has succeeded
+  std::vector<WorkloadNote> problems;  // current problems; record each when it first appears
   std::optional<Duration> requeue_after;
 };
 
@@ -71,6 +71,6 @@ struct Decision {
 //  - Changes or deletes only a CacheWarmup that the workload owns (ownerReferences).
 //  - The annotation cachewarm.io/warm overrides the namespace's label. While its value is neither
 //    true nor false, nothing is changed.
-Decision Decide(const AnnotationRequest& request);
+NextStep FindNextStep(const AnnotationRequest& request);
 
 }  // namespace cachewarm::annotations

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/observe/snapshot.h"
+#include "operator/observe/observe_warmup.h"
 
 #include <algorithm>
 #include <set>
 #include <tuple>
 
 #include "lib/api/names.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
+#include "operator/model/pod_groups.h"
 #include "operator/observe/failures.h"
 #include "operator/observe/rollout_constraints.h"
 #include "operator/observe/workload.h"
-#include "operator/plan/gates/groups.h"
 
 namespace cachewarm::observe {
 namespace {
@@ -20,7 +21,7 @@ using codec::Json;
 
 // Returns labels that all pods of the warmup have, whether they were injected or not: the selector
 // of the workload or, if it is empty, the labels in status.injection.
-std::map<std::string, std::string> PodLabels(const plan::Workload& workload,
+std::map<std::string, std::string> PodLabels(const model::Workload& workload,
                                              const api::CacheWarmup& warmup) {
   if (!workload.selector.empty()) {
     return workload.selector;
@@ -38,7 +39,7 @@ bool IsLabelled(const kube::CachedObject& object,
 }
 
 std::vector<std::shared_ptr<const api::Pod>> FindPods(const ClusterCache& cluster,
-                                                      const plan::Snapshot& snapshot) {
+                                                      const model::Snapshot& snapshot) {
   const api::CacheWarmup& warmup = snapshot.warmup;
   const kube::Store& store = cluster.pods.store();
   std::map<kube::ObjectName, kube::CachedObjectPtr> found;
@@ -69,11 +70,11 @@ bool IsFree(const api::Pod& pod) {
   return !gate::IsHeld(pod) && !pod.meta.deleting && !api::HasEnded(pod);
 }
 
-std::set<std::string> GroupsOfHeldPods(const plan::Snapshot& snapshot) {
+std::set<std::string> GroupsOfHeldPods(const model::Snapshot& snapshot) {
   std::set<std::string> groups;
   for (const auto& pod : snapshot.pods) {
     if (gate::IsHeld(*pod)) {
-      groups.insert(plan::GroupOf(*pod));
+      groups.insert(model::GroupOf(*pod));
     }
   }
   groups.erase("");
@@ -84,15 +85,15 @@ std::set<std::string> GroupsOfHeldPods(const plan::Snapshot& snapshot) {
 // another warmup that is not held. A group can include pods of several warmups, for example if each
 // template of a JobSet has its own warmup.
 std::set<std::string> GroupsFreeElsewhere(const ClusterCache& cluster,
-                                          const plan::Snapshot& snapshot) {
+                                          const model::Snapshot& snapshot) {
   const std::set<std::string> held = GroupsOfHeldPods(snapshot);
   std::set<std::string> free;
-  for (const plan::OtherWarmup& other :
-       held.empty() ? std::vector<plan::OtherWarmup>() : snapshot.others) {
+  for (const model::OtherWarmup& other :
+       held.empty() ? std::vector<model::OtherWarmup>() : snapshot.others) {
     const std::string index = InjectedIndex(snapshot.warmup.ns, other.name);
     for (const kube::CachedObjectPtr& object : cluster.pods.store().ByIndex(index)) {
       const auto pod = cluster.pod_views.Of(object);
-      const std::string group = pod == nullptr ? "" : plan::GroupOf(*pod);
+      const std::string group = pod == nullptr ? "" : model::GroupOf(*pod);
       if (held.contains(group) && IsFree(*pod)) {
         free.insert(group);
       }
@@ -101,22 +102,19 @@ std::set<std::string> GroupsFreeElsewhere(const ClusterCache& cluster,
   return free;
 }
 
-plan::BuilderJob ReadJob(const Json& job) {
-  plan::BuilderJob out{
+model::BuilderJob ReadJob(const Json& job) {
+  model::BuilderJob out{
       .name = kube::NameOf(job).name,
       .uid = kube::UidOf(job),
-      .key = kube::TextAt(job, {"metadata", "labels", api::kBuilderKeyLabel}),
+      .key = codec::TextAt(job, {"metadata", "labels", api::kBuilderKeyLabel}),
       .created =
-          ParseTime(kube::TextAt(job, {"metadata", "creationTimestamp"})).value_or(WallTime{}),
+          ParseTime(codec::TextAt(job, {"metadata", "creationTimestamp"})).value_or(WallTime{}),
       .deleting = kube::IsDeleting(job)};
-  const Json* conditions = kube::At(job, {"status", "conditions"});
-  if (conditions != nullptr && conditions->is_array()) {
-    for (const Json& condition : *conditions) {
-      if (kube::TextAt(condition, {"type"}) == "Failed" &&
-          kube::TextAt(condition, {"status"}) == "True") {
-        out.failed = true;
-        out.message = kube::TextAt(condition, {"message"});
-      }
+  for (const Json& condition : codec::ListAt(job, {"status", "conditions"})) {
+    if (codec::TextAt(condition, {"type"}) == "Failed" &&
+        codec::TextAt(condition, {"status"}) == "True") {
+      out.failed = true;
+      out.message = codec::TextAt(condition, {"message"});
     }
   }
   return out;
@@ -149,7 +147,7 @@ bool IsOwnBuilderJob(const ClusterCache& cluster, const kube::CachedObject& job,
   });
 }
 
-void AddJobs(const ClusterCache& cluster, plan::Snapshot& snapshot) {
+void AddJobs(const ClusterCache& cluster, model::Snapshot& snapshot) {
   for (const kube::CachedObjectPtr& cached : cluster.jobs.store().List()) {
     const std::string_view owner = cached->label(api::kBuilderWarmupLabel);
     if (owner.empty()) {
@@ -163,7 +161,7 @@ void AddJobs(const ClusterCache& cluster, plan::Snapshot& snapshot) {
   }
 }
 
-void AddOtherWarmups(const ClusterCache& cluster, plan::Snapshot& snapshot) {
+void AddOtherWarmups(const ClusterCache& cluster, model::Snapshot& snapshot) {
   const api::CacheWarmup& warmup = snapshot.warmup;
   const kube::CachedObjectPtr own =
       cluster.warmups.store().Find({.ns = warmup.ns, .name = warmup.name});
@@ -213,8 +211,8 @@ std::set<std::string> NodesWithAgent(const ClusterCache& cluster, const std::str
   return nodes;
 }
 
-plan::Resources FreeOf(const api::Node& node, const api::Resources& used) {
-  plan::Resources free = node.allocatable;
+api::Resources FreeOf(const api::Node& node, const api::Resources& used) {
+  api::Resources free = node.allocatable;
   for (const auto& [name, amount] : used) {
     const auto found = free.find(name);
     if (found != free.end()) {
@@ -232,7 +230,7 @@ bool HasAgent(const ClusterCache& cluster, const std::string& ns, const std::str
 }
 
 void AddNodes(const ClusterCache& cluster, const std::string& agent_namespace,
-              plan::Snapshot& snapshot) {
+              model::Snapshot& snapshot) {
   const std::set<std::string> with_agent = NodesWithAgent(cluster, agent_namespace);
   const auto nodes = cluster.node_views.List();
   snapshot.nodes.reserve(nodes.size());
@@ -248,9 +246,9 @@ void AddNodes(const ClusterCache& cluster, const std::string& agent_namespace,
 
 }  // namespace
 
-plan::Snapshot Observe(const ClusterCache& cluster, const api::CacheWarmup& warmup,
+model::Snapshot Observe(const ClusterCache& cluster, const api::CacheWarmup& warmup,
                        const ObserveInputs& inputs) {
-  plan::Snapshot snapshot{.now = inputs.now,
+  model::Snapshot snapshot{.now = inputs.now,
                           .settings = inputs.settings,
                           .factor_salt = inputs.factor_salt,
                           .warmup = warmup,
@@ -275,8 +273,8 @@ plan::Snapshot Observe(const ClusterCache& cluster, const api::CacheWarmup& warm
   return snapshot;
 }
 
-plan::NodeView ObserveNode(const ClusterCache& cluster, const std::string& agent_namespace,
-                           const std::shared_ptr<const api::Node>& node) {
+model::NodeView ObserveNode(const ClusterCache& cluster, const std::string& agent_namespace,
+                            const std::shared_ptr<const api::Node>& node) {
   const std::string& name = node->meta.name;
   return {.node = node,
           .cache = cluster.node_cache_views.Get(name),
@@ -285,15 +283,15 @@ plan::NodeView ObserveNode(const ClusterCache& cluster, const std::string& agent
           .free = FreeOf(*node, cluster.usage.Of(name))};
 }
 
-plan::Snapshot ObserveOnNode(const ClusterCache& cluster, const api::CacheWarmup& warmup,
-                             const ObserveInputs& inputs, const plan::NodeView& node) {
-  plan::Snapshot snapshot{.now = inputs.now,
+model::Snapshot ObserveOnNode(const ClusterCache& cluster, const api::CacheWarmup& warmup,
+                             const ObserveInputs& inputs, const model::NodeView& node) {
+  model::Snapshot snapshot{.now = inputs.now,
                           .settings = inputs.settings,
                           .factor_salt = inputs.factor_salt,
                           .warmup = warmup,
                           .workload = ResolveWorkload(cluster, warmup),
                           .nodes = {node}};
-  if (snapshot.workload.kind == plan::WorkloadKind::kSelector) {
+  if (snapshot.workload.kind == model::WorkloadKind::kSelector) {
     snapshot.pods = FindPods(cluster, snapshot);
   }
   return snapshot;
