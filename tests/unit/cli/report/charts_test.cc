@@ -47,6 +47,14 @@ TEST(ReportCharts, NegativeBarsEndAtZero) {
   EXPECT_THAT(Numbers(svg, "<rect [^>]*width=\"([0-9.]+)%\""), testing::ElementsAre(32, 32));
 }
 
+TEST(ReportCharts, SmallNegativeBarEndsAtZeroToo) {
+  const std::string svg =
+      Render(Bars({{"a", "", {{1e6, Mark::kWarm}}}, {"b", "", {{-1, Mark::kCold}}}}));
+  const double zero = Numbers(svg, "class=\"zero\" x1=\"([0-9.]+)%\"").at(0);
+  EXPECT_EQ(Numbers(svg, "<rect [^>]*x=\"([0-9.]+)%\"").at(0), zero);
+  EXPECT_NEAR(Numbers(svg, "<rect [^>]*x=\"([0-9.]+)%\"").at(1) + 0.4, zero, 0.02);
+}
+
 TEST(ReportCharts, RowsDoNotOverlapAndFillTheChart) {
   const std::string svg = Render(Bars({{"a", "", {{1, Mark::kWarm}, {2, Mark::kCold}}},
                                        {"b", "", {{3, Mark::kWarm}}},
