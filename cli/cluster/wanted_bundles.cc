@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cluster/wanted_bundles.h"
 
-#include <functional>
-#include <utility>
-
+#include "cli/cluster/list_objects.h"
 #include "lib/api/cache_warmup.h"
 #include "lib/api/node_cache.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
-#include "lib/kube/core/error.h"
-#include "lib/kube/core/request.h"
-#include "lib/kube/core/watcher.h"
+#include "lib/kube/core/resource.h"
 
 namespace cachewarm::cli {
 namespace {
-
-constexpr int kObjectsPerPage = 100;
-constexpr int kWantedListTries = 3;
 
 void Add(const Digest& digest, WantedBundles& to) {
   if (!digest.empty()) {
@@ -57,57 +50,20 @@ absl::Status AddCacheWarmup(const codec::Json& object, WantedBundles& to) {
   return absl::OkStatus();
 }
 
-using AddObject = std::function<absl::Status(const codec::Json& object)>;
-
-// Passes every object of a resource to `add`, some of them more than once if the list expires.
-absl::Status ForEachObject(kube::Client& client, const kube::Resource& resource, const Clock& clock,
-                           const AddObject& add, std::stop_token stop) {
-  kube::Watcher pages({}, kObjectsPerPage);
-  for (int expired = 0; !stop.stop_requested();) {
-    const kube::WatcherAction action = pages.Next(clock.Monotonic(), 0.0);
-    if (action.type == kube::WatcherActionType::kWatch) {
-      return absl::OkStatus();  // all objects are listed
-    }
-    if (action.type == kube::WatcherActionType::kSleep) {
-      SleepFor(clock, action.delay, stop);
-      continue;
-    }
-    absl::Status added;
-    const auto page = client.DoList(
-        List(resource, {.limit = action.page_items, .continue_token = action.continue_token}),
-        [&](const codec::Json& object) {
-          if (added.ok()) {
-            added = add(object);
-          }
-        },
-        stop);
-    CW_RETURN_IF_ERROR(Annotate(added, resource.plural));
-    if (page.ok()) {
-      pages.OnPage(kube::TextAt(*page, {"metadata", "continue"}), "");
-      continue;
-    }
-    const bool has_expired = absl::IsOutOfRange(page.status()) && ++expired < kWantedListTries;
-    const bool is_too_long = kube::IsTooLong(page.status()) && action.page_items > 1;
-    if (!has_expired && !is_too_long) {
-      return Annotate(page.status(), resource.plural);
-    }
-    pages.OnListFailure(page.status(), clock.Monotonic());
-  }
-  return absl::CancelledError("interrupted");
-}
-
 }  // namespace
 
 absl::StatusOr<WantedBundles> ReadWantedBundles(kube::Client& client, const Clock& clock,
                                                 std::stop_token stop) {
   WantedBundles wanted;
   // CacheWarmups first: a bundle moves from their status to the NodeCaches.
-  CW_RETURN_IF_ERROR(ForEachObject(
-      client, kube::kCacheWarmups, clock,
-      [&](const codec::Json& object) { return AddCacheWarmup(object, wanted); }, stop));
-  CW_RETURN_IF_ERROR(ForEachObject(
-      client, kube::kNodeCaches, clock,
-      [&](const codec::Json& object) { return AddNodeCache(object, wanted); }, stop));
+  const ListedObjects warmups{
+      .on_object = [&](const codec::Json& object) { return AddCacheWarmup(object, wanted); },
+      .on_restart = {}};
+  CW_RETURN_IF_ERROR(ForEachObject(client, kube::kCacheWarmups, "", clock, warmups, stop));
+  const ListedObjects nodes{
+      .on_object = [&](const codec::Json& object) { return AddNodeCache(object, wanted); },
+      .on_restart = {}};
+  CW_RETURN_IF_ERROR(ForEachObject(client, kube::kNodeCaches, "", clock, nodes, stop));
   return wanted;
 }
 

@@ -20,6 +20,8 @@ Verb ImportVerb();
 Verb ExportVerb();
 Verb ReleaseVerb();
 Verb GcVerb();
+Verb StatusVerb();
+Verb LintVerb();
 Verb CachesVerb();
 Verb CompletionVerb();
 
