@@ -22,7 +22,7 @@ enum ExitCode : int {
   kFailed = 1,
   kUsage = 2,
   kDamaged = 3,   // the bundle is damaged, or not signed with the key of --key
-  kNotFound = 4,  // no such bundle or pod
+  kNotFound = 4,  // no such bundle or object of a cluster
   kSkipped = 5,   // nothing to load or save
   kInterrupted = 130,
 };
@@ -44,6 +44,7 @@ struct Console {
   // `stop`. `inherited` is the signal state with which the command starts.
   SignalRelay* signals = nullptr;
   SignalState inherited = SignalState::Default();
+  bool out_is_terminal = false;  // colours are printed only on a terminal
 
   std::string Environment(const std::string& name) const;
 };

@@ -76,7 +76,8 @@ int Main(const std::vector<std::string>& words) {
                   .environment = environment,
                   .terminal = ::isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : -1,
                   .signals = forwards ? &relay : nullptr,
-                  .inherited = inherited};
+                  .inherited = inherited,
+                  .out_is_terminal = ::isatty(STDOUT_FILENO) == 1};
   const int code = RunProgram(words, console);
   std::cout.flush();
   if (AbandonedThreads() > 0) {

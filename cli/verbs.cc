@@ -14,9 +14,11 @@ namespace {
 constexpr std::string_view kAbout =
     "cachewarm packs the compile caches of model servers (torch.compile, Triton, vLLM, ...) into\n"
     "bundles, so that a server starts warm on another machine. A bundle is an OCI artifact in a\n"
-    "registry or in an image layout directory. In a cluster, it explains why a pod compiled, and\n"
-    "it can release pods that are held for their cache. The program is also a kubectl plugin:\n"
-    "kubectl cachewarm VERB.\n";
+    "registry or in an image layout directory. In a cluster, it shows the state of caches, "
+    "explains\n"
+    "why a pod compiled, checks pod templates and releases pods that are held for their cache. "
+    "The\n"
+    "program is also a kubectl plugin: kubectl cachewarm VERB.\n";
 
 std::vector<std::string> WordsOf(std::string_view text) {
   std::istringstream stream{std::string(text)};
@@ -92,9 +94,10 @@ absl::Status UnknownVerb(const std::string& word) {
 
 const std::vector<Verb>& AllVerbs() {
   static const std::vector<Verb> verbs = {
-      PackVerb(),    UnpackVerb(),  PushVerb(),   PullVerb(),   SignVerb(),      VerifyVerb(),
-      InspectVerb(), RunVerb(),     LoadVerb(),   SaveVerb(),   ImportVerb(),    ExportVerb(),
-      GcVerb(),      ReleaseVerb(), WhyVerb(), ReportVerb(), CachesVerb(), CompletionVerb()};
+      PackVerb(),   UnpackVerb(),  PushVerb(),   PullVerb(),   SignVerb(),
+      VerifyVerb(), InspectVerb(), RunVerb(),    LoadVerb(),   SaveVerb(),
+      ImportVerb(), ExportVerb(),  GcVerb(),     StatusVerb(), WhyVerb(),
+      LintVerb(),   ReleaseVerb(), ReportVerb(), CachesVerb(), CompletionVerb()};
   return verbs;
 }
 
@@ -117,7 +120,8 @@ std::string ProgramHelp() {
       "@sha256:hex to select one bundle of that name.\n\n"
       "\"cachewarm VERB --help\" describes a verb, \"cachewarm --version\" prints the version.\n"
       "Exit codes: 0 success, 1 failure, 2 usage error, 3 bundle damaged or not signed by --key,\n"
-      "4 bundle or pod not found, 5 nothing to load or save, 130 interrupted.\n";
+      "4 bundle or object not found, 5 nothing to load or save, 130 interrupted. The exit code of\n"
+      "\"run\" is that of its command; lint exits with 1 if it has findings.\n";
   return help;
 }
 

@@ -27,6 +27,9 @@ struct Verb {
   // message and converts it to an exit code.
   absl::StatusOr<int> (*run)(const Arguments& arguments, Console& console);
   bool takes_rest = false;  // the verb requires words after "--"
+  // For completion: words of the call of this program that prints the operands, one NAME or
+  // KIND/NAME a line. Empty: operands are files.
+  std::string_view names{};
 };
 
 // Returns all verbs in the order of the help.

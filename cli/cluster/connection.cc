@@ -39,9 +39,9 @@ constexpr std::array<Option, 6> kClusterOptions = {
 constexpr std::array<Option, 2> kPodOptions = {
     Option{.name = "namespace",
            .value = "NAME",
-           .help = "namespace of the pods (default: the namespace of the context)",
+           .help = "namespace (default: the namespace of the context)",
            .letter = 'n'},
-    Option{.name = "all-namespaces", .value = "", .help = "pods of all namespaces", .letter = 'A'}};
+    Option{.name = "all-namespaces", .value = "", .help = "all namespaces", .letter = 'A'}};
 
 // Returns the first option that selects a part of a kubeconfig; empty if none is given.
 std::string GivenSelection(const Arguments& arguments) {
@@ -98,6 +98,10 @@ std::span<const Option> ClusterOptionList() {
 
 std::span<const Option> PodOptionList() {
   return kPodOptions;
+}
+
+std::span<const Option> NamespaceOptionList() {
+  return std::span<const Option>(kPodOptions).first(1);
 }
 
 absl::StatusOr<Connection> Connect(const Arguments& arguments, Console& console) {

@@ -17,6 +17,8 @@ namespace cachewarm::cli {
 std::span<const Option> ClusterOptionList();
 // --namespace and --all-namespaces, which Connect() turns into Connection::ns.
 std::span<const Option> PodOptionList();
+// --namespace only.
+std::span<const Option> NamespaceOptionList();
 
 // Client of an API server, and the selected namespace.
 struct Connection {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cluster/wanted_bundles.h"
 
-#include "cli/cluster/object_list.h"
+#include "cli/cluster/list_objects.h"
 #include "lib/api/cache_warmup.h"
 #include "lib/api/node_cache.h"
 #include "lib/base/status.h"
-#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
+#include "lib/kube/core/resource.h"
 
 namespace cachewarm::cli {
 namespace {
@@ -55,18 +55,17 @@ absl::Status AddCacheWarmup(const codec::Json& object, WantedBundles& to) {
 absl::StatusOr<WantedBundles> ReadWantedBundles(kube::Client& client, const Clock& clock,
                                                 std::stop_token stop) {
   WantedBundles wanted;
-  const auto add_warmups = [&] {
-    return ForEachObject(
-        client, kube::kCacheWarmups, clock,
-        [&](const codec::Json& object) { return AddCacheWarmup(object, wanted); }, stop);
-  };
+  const ListedObjects warmups{
+      .on_object = [&](const codec::Json& object) { return AddCacheWarmup(object, wanted); },
+      .on_restart = {}};
+  const ListedObjects nodes{
+      .on_object = [&](const codec::Json& object) { return AddNodeCache(object, wanted); },
+      .on_restart = {}};
   // CacheWarmups before and after the NodeCaches: a bundle moves from the status of a CacheWarmup
   // to NodeCaches, and a captured one from the status of a NodeCache to that of a CacheWarmup.
-  CW_RETURN_IF_ERROR(add_warmups());
-  CW_RETURN_IF_ERROR(ForEachObject(
-      client, kube::kNodeCaches, clock,
-      [&](const codec::Json& object) { return AddNodeCache(object, wanted); }, stop));
-  CW_RETURN_IF_ERROR(add_warmups());
+  CW_RETURN_IF_ERROR(ForEachObject(client, kube::kCacheWarmups, "", clock, warmups, stop));
+  CW_RETURN_IF_ERROR(ForEachObject(client, kube::kNodeCaches, "", clock, nodes, stop));
+  CW_RETURN_IF_ERROR(ForEachObject(client, kube::kCacheWarmups, "", clock, warmups, stop));
   return wanted;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/output.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "lib/api/names.h"
@@ -29,12 +30,22 @@ codec::Json ToJson(const KindDescription& kind) {
           {"versions", kind.versions}};
 }
 
-void PrintTable(const std::vector<KindDescription>& kinds, Console& console) {
-  console.out << fmt::format("{:<20} {:<17} {:<8} {}\n", "KIND", "DIRECTORY", "DEFAULT", "PROOF");
-  for (const KindDescription& kind : kinds) {
-    console.out << fmt::format("{:<20} {:<17} {:<8} {}\n", kind.name, kind.directory,
-                               kind.opt_in.empty() ? "yes" : "opt-in", kind.proof);
+void PrintTable(const std::vector<KindDescription>& kinds, OutputFormat format, Console& console) {
+  const bool is_wide = format == OutputFormat::kWide;
+  std::vector<Row> rows = {{{"KIND"}, {"DIRECTORY"}, {"DEFAULT"}, {"PROOF"}}};
+  if (is_wide) {
+    rows[0].insert(rows[0].end() - 1, {{"ENGINE"}, {"VARIABLES"}});
   }
+  for (const KindDescription& kind : kinds) {
+    Row row = {
+        {kind.name}, {kind.directory}, {kind.opt_in.empty() ? "yes" : "opt-in"}, {kind.proof}};
+    if (is_wide) {
+      row.insert(row.end() - 1,
+                 {{kind.engine}, {fmt::format("{}", fmt::join(kind.variables, " "))}});
+    }
+    rows.push_back(std::move(row));
+  }
+  console.out << FormatTable(console, rows);
 }
 
 void PrintKind(const KindDescription& kind, Console& console) {
@@ -78,14 +89,19 @@ absl::StatusOr<int> Caches(const Arguments& arguments, Console& console) {
       return std::find(names.begin(), names.end(), kind.name) == names.end();
     });
   }
-  if (arguments.Has("json")) {
+  const OutputFormat format = OutputFormatOf(arguments);
+  if (format == OutputFormat::kJson || format == OutputFormat::kYaml) {
     codec::Json json = codec::Json::array();
     for (const KindDescription& kind : kinds) {
       json.push_back(ToJson(kind));
     }
-    PrintJson(console, json);
-  } else if (names.empty()) {
-    PrintTable(kinds, console);
+    PrintDocument(console, format, json);
+  } else if (format == OutputFormat::kName) {
+    for (const KindDescription& kind : kinds) {
+      console.out << kind.name << '\n';
+    }
+  } else if (names.empty() || format == OutputFormat::kWide) {
+    PrintTable(kinds, format, console);
   } else {
     for (const KindDescription& kind : kinds) {
       console.out << (&kind == &kinds.front() ? "" : "\n");
@@ -109,9 +125,11 @@ Verb CachesVerb() {
           "kind was verified, and which files name the version of an engine. In the values of\n"
           "variables, @ stands for the directory of the kind.\n\n"
           "  cachewarm caches\n"
-          "  cachewarm caches vllm triton\n",
-      .options = {{.name = "json", .help = "print the kinds as a JSON array"}},
-      .run = Caches};
+          "  cachewarm caches vllm triton\n"
+          "  cachewarm caches -o wide\n",
+      .options = {kListOutput},
+      .run = Caches,
+      .names = "caches -o name"};
 }
 
 }  // namespace cachewarm::cli

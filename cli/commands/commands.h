@@ -22,6 +22,8 @@ Verb ReleaseVerb();
 Verb ReportVerb();
 Verb GcVerb();
 Verb WhyVerb();
+Verb StatusVerb();
+Verb LintVerb();
 Verb CachesVerb();
 Verb CompletionVerb();
 

@@ -23,7 +23,13 @@ std::string_view Brief(std::string_view help) {
 }
 
 // Each script completes the first word as a verb, words that begin with "-" as options of the verb,
-// and every other word as a file name.
+// and every other word as a file name, or as a name that the program prints (Verb::names). For
+// names, the options that select the cluster are passed on.
+
+// Returns true if operands of the verb are written as KIND/NAME.
+bool TakesKinds(const Verb& verb) {
+  return verb.operands.find('/') != std::string_view::npos;
+}
 
 std::string BashScript() {
   std::vector<std::string> verbs;
@@ -34,12 +40,26 @@ std::string BashScript() {
     for (const Option& option : OptionsOf(verb)) {
       options.push_back(fmt::format("--{}", option.name));
     }
-    cases += fmt::format("    {}) words=\"{}\" ;;\n", verb.name, fmt::join(options, " "));
+    cases += fmt::format("    {}) words=\"{}\" names=\"{}\" cut=\"{}\" ;;\n", verb.name,
+                         fmt::join(options, " "), verb.names, TakesKinds(verb) ? "" : "*/");
   }
   return fmt::format(
       "# bash completion for cachewarm: source <(cachewarm completion bash)\n"
+      "_cachewarm_names() {{\n"
+      "  local -a cluster=()\n"
+      "  local i value\n"
+      "  for ((i = 2; i < COMP_CWORD; i++)); do\n"
+      "    case \"${{COMP_WORDS[i]}}\" in\n"
+      "      -n|--namespace|--kubeconfig|--context|--cluster|--user|--as)\n"
+      "        value=\"${{COMP_WORDS[i + 1]}}\"\n"
+      "        [ \"$value\" = = ] && value=\"${{COMP_WORDS[i + 2]}}\"\n"
+      "        cluster+=(\"${{COMP_WORDS[i]}}\" \"$value\") ;;\n"
+      "    esac\n"
+      "  done\n"
+      "  \"${{COMP_WORDS[0]}}\" \"$@\" \"${{cluster[@]}}\" 2>/dev/null\n"
+      "}}\n"
       "_cachewarm() {{\n"
-      "  local word=\"${{COMP_WORDS[COMP_CWORD]}}\" words=\"\"\n"
+      "  local word=\"${{COMP_WORDS[COMP_CWORD]}}\" words=\"\" names=\"\" cut=\"\" name\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
       "    mapfile -t COMPREPLY < <(compgen -W \"{} --help --version\" -- \"$word\")\n"
       "    return\n"
@@ -49,6 +69,13 @@ std::string BashScript() {
       "  esac\n"
       "  if [[ \"$word\" == --* ]]; then\n"
       "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
+      "  elif [ -n \"$names\" ]; then\n"
+      "    compopt +o filenames 2>/dev/null\n"
+      "    COMPREPLY=()\n"
+      "    while IFS= read -r name; do\n"
+      "      name=\"${{name##$cut}}\"\n"
+      "      [[ \"$name\" == \"$word\"* ]] && COMPREPLY+=(\"$name\")\n"
+      "    done < <(_cachewarm_names $names)\n"
       "  else\n"
       "    mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
       "  fi\n"
@@ -66,14 +93,29 @@ std::string ZshScript() {
     for (const Option& option : OptionsOf(verb)) {
       cases += fmt::format(" {}", Quoted(fmt::format("--{}:{}", option.name, Brief(option.help))));
     }
-    cases += " ) ;;\n";
+    cases += fmt::format(" )\n      names=({}) cut=\"{}\" ;;\n", verb.names,
+                         TakesKinds(verb) ? "" : "*/");
   }
   // A script in $fpath runs as the body of the function, a sourced one defines and registers it.
   return fmt::format(
       "#compdef cachewarm kubectl-cachewarm\n"
       "# zsh completion for cachewarm: source <(cachewarm completion zsh)\n"
+      "_cachewarm_names() {{\n"
+      "  local -a cluster\n"
+      "  local i\n"
+      "  for ((i = 3; i < CURRENT; i++)); do\n"
+      "    case \"${{words[i]}}\" in\n"
+      "      -n|--namespace|--kubeconfig|--context|--cluster|--user|--as)\n"
+      "        cluster+=(\"${{words[i]}}\" \"${{words[i + 1]}}\") ;;\n"
+      "      --namespace=*|--kubeconfig=*|--context=*|--cluster=*|--user=*|--as=*)\n"
+      "        cluster+=(\"${{words[i]}}\") ;;\n"
+      "    esac\n"
+      "  done\n"
+      "  \"${{words[1]}}\" \"$@\" \"${{cluster[@]}}\" 2>/dev/null\n"
+      "}}\n"
       "_cachewarm() {{\n"
-      "  local -a choices\n"
+      "  local -a choices names\n"
+      "  local cut\n"
       "  if (( CURRENT == 2 )); then\n"
       "    choices=({} )\n"
       "    _describe verb choices\n"
@@ -84,6 +126,9 @@ std::string ZshScript() {
       "  esac\n"
       "  if [[ \"${{words[CURRENT]}}\" == -* ]]; then\n"
       "    _describe -o option choices\n"
+      "  elif (( $#names )); then\n"
+      "    choices=(${{(f)\"$(_cachewarm_names \"${{names[@]}}\")\"}})\n"
+      "    compadd -- \"${{choices[@]##${{~cut}}}}\"\n"
       "  else\n"
       "    _files\n"
       "  fi\n"
@@ -99,10 +144,32 @@ std::string ZshScript() {
 std::string FishScript() {
   std::string script =
       "# fish completion for cachewarm: cachewarm completion fish | source\n"
+      "function __cachewarm_names\n"
+      "  set -l words (commandline -opc)\n"
+      "  set -l cluster\n"
+      "  set -l i 3\n"
+      "  while test $i -le (count $words)\n"
+      "    switch $words[$i]\n"
+      "      case -n --namespace --kubeconfig --context --cluster --user --as\n"
+      "        set -a cluster $words[$i] $words[(math $i + 1)]\n"
+      "      case '--namespace=*' '--kubeconfig=*' '--context=*' '--cluster=*' '--user=*' "
+      "'--as=*'\n"
+      "        set -a cluster $words[$i]\n"
+      "    end\n"
+      "    set i (math $i + 1)\n"
+      "  end\n"
+      "  type -q $words[1]; and command $words[1] $argv $cluster 2>/dev/null\n"
+      "end\n"
       "for program in cachewarm kubectl-cachewarm\n";
   for (const Verb& verb : AllVerbs()) {
     script += fmt::format("  complete -c $program -n __fish_use_subcommand -f -a {} -d {}\n",
                           verb.name, Quoted(verb.summary));
+    if (!verb.names.empty()) {
+      script += fmt::format(
+          "  complete -c $program -n '__fish_seen_subcommand_from {}' -f -a "
+          "'(__cachewarm_names {}{})'\n",
+          verb.name, verb.names, TakesKinds(verb) ? "" : " | string replace -r \".*/\" \"\"");
+    }
     for (const Option& option : OptionsOf(verb)) {
       script += fmt::format(
           "  complete -c $program -n '__fish_seen_subcommand_from {}' -l {}{}{} -d {}\n", verb.name,
@@ -137,8 +204,10 @@ Verb CompletionVerb() {
       .operands = "[SHELL]",
       .summary = "Print the completion script for bash, zsh or fish",
       .text =
-          "Completes verbs, options and file names. SHELL is bash, zsh or fish (default: bash).\n"
-          "Add one of these lines to ~/.bashrc, ~/.zshrc (after compinit) or\n"
+          "Completes verbs, options, file names, and names of CacheWarmups, of held pods and of\n"
+          "cache kinds, which it asks the program for, with the options on the command line that\n"
+          "select a cluster. SHELL is bash, zsh or fish (default: bash). Add one of these lines to "
+          "~/.bashrc, ~/.zshrc (after compinit) or\n"
           "~/.config/fish/config.fish:\n\n"
           "  source <(cachewarm completion bash)\n"
           "  source <(cachewarm completion zsh)\n"

@@ -7,6 +7,7 @@
 #include "cli/cluster/held_pods.h"
 #include "cli/cluster/policy.h"
 #include "cli/commands/commands.h"
+#include "cli/output.h"
 #include "fmt/format.h"
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
@@ -20,17 +21,28 @@ constexpr int64_t kMaxHoldSeconds = 60;  // default of spec.gate.maxHoldSeconds
 constexpr int64_t kMaxHoldSecondsMax =
     std::chrono::duration_cast<std::chrono::seconds>(gate::kMaxHold).count();
 
-// Prints a table row for each outcome and a summary, or one JSON object.
+Colour ColourOf(ReleaseResult result) {
+  switch (result) {
+    case ReleaseResult::kReleased:
+      return Colour::kGreen;
+    case ReleaseResult::kFailed:
+      return Colour::kRed;
+    default:
+      return Colour::kNone;
+  }
+}
+
+// Prints a row for each outcome and a summary, or one document.
 class Table {
  public:
-  Table(Console& console, bool json) : console_(console), json_(json) {}
+  Table(Console& console, OutputFormat format) : console_(console), format_(format) {}
 
   void Add(const ReleaseOutcome& outcome) {
     ++counts_[outcome.result];
     if (outcome.result == ReleaseResult::kNotDue) {
       return;
     }
-    if (json_) {
+    if (IsDocument()) {
       rows_.push_back({{"namespace", outcome.ns},
                        {"pod", outcome.pod},
                        {"warmup", outcome.warmup},
@@ -39,23 +51,24 @@ class Table {
                        {"message", outcome.message}});
       return;
     }
-    if (std::exchange(empty_, false)) {
-      console_.out << fmt::format(kRow, "RESULT", "HELD", "POD", "WARMUP");
+    if (format_ == OutputFormat::kName) {
+      PrintName(outcome);
+    } else {
+      PrintRow(outcome);
     }
-    const bool waited = outcome.result != ReleaseResult::kNotHeld;
-    console_.out << fmt::format(kRow, Name(outcome.result),
-                                waited ? FormatDuration(outcome.held) : "-",
-                                outcome.ns + "/" + outcome.pod, outcome.warmup)
-                 << std::flush;
     if (!outcome.message.empty()) {
       console_.err << fmt::format("cachewarm: {}/{}: {}\n", outcome.ns, outcome.pod,
-                                  outcome.message);
+                                  OneLine(outcome.message));
     }
   }
 
   void End() {
-    if (json_) {
-      PrintJson(console_, {{"pods", rows_}, {"notDue", Count(ReleaseResult::kNotDue)}});
+    if (IsDocument()) {
+      PrintDocument(console_, format_,
+                    {{"pods", rows_}, {"notDue", Count(ReleaseResult::kNotDue)}});
+      return;
+    }
+    if (format_ == OutputFormat::kName) {
       return;
     }
     const int failed = Count(ReleaseResult::kFailed);
@@ -73,18 +86,56 @@ class Table {
   }
 
  private:
-  static constexpr char kRow[] = "{:<14} {:<8} {:<56} {}\n";
+  bool IsDocument() const {
+    return format_ == OutputFormat::kJson || format_ == OutputFormat::kYaml;
+  }
+
+  // Prints the names of released pods only, for the use in another command.
+  void PrintName(const ReleaseOutcome& outcome) {
+    if (outcome.result == ReleaseResult::kReleased ||
+        outcome.result == ReleaseResult::kWouldRelease) {
+      console_.out << "pod/" << outcome.pod << '\n' << std::flush;
+    }
+  }
+
+  void PrintRow(const ReleaseOutcome& outcome) {
+    // Rows are printed as the pods are released, so that the widths cannot depend on all names.
+    static const std::vector<size_t> widths = {13, 7, 50, 20};
+    const bool is_wide = format_ == OutputFormat::kWide;
+    const auto print = [&](Row row) {
+      row.resize(is_wide ? 5 : 4);
+      console_.out << FormatRow(console_, row, widths) << std::flush;
+    };
+    if (std::exchange(empty_, false)) {
+      print({{"RESULT"}, {"HELD"}, {"POD"}, {"WARMUP"}, {"MESSAGE"}});
+    }
+    const bool waited = outcome.result != ReleaseResult::kNotHeld;
+    print({{std::string(Name(outcome.result)), ColourOf(outcome.result)},
+           {waited ? FormatDuration(outcome.held) : "-"},
+           {outcome.ns + "/" + outcome.pod},
+           {outcome.warmup},
+           {outcome.message}});
+  }
 
   Console& console_;
-  const bool json_;
+  const OutputFormat format_;
   bool empty_ = true;
   std::map<ReleaseResult, int> counts_;
   codec::Json rows_ = codec::Json::array();
 };
 
+// Returns the names of the pods, which may be written as "pod/NAME", as kubectl prints them.
+std::vector<std::string> NamesOf(std::vector<std::string> operands) {
+  for (std::string& operand : operands) {
+    constexpr std::string_view kKind = "pod/";
+    operand.erase(0, operand.starts_with(kKind) ? kKind.size() : 0);
+  }
+  return operands;
+}
+
 absl::StatusOr<ReleaseRequest> RequestOf(const Arguments& arguments) {
   ReleaseRequest request{.ns = {},
-                         .names = arguments.positionals(),
+                         .names = NamesOf(arguments.positionals()),
                          .past_deadline = {},
                          .dry_run = arguments.Has("dry-run"),
                          .reason = api::reason::kReleasedManually};
@@ -114,7 +165,7 @@ absl::StatusOr<int> Release(const Arguments& arguments, Console& console) {
   CW_ASSIGN_OR_RETURN(ReleaseRequest request, RequestOf(arguments));
   CW_ASSIGN_OR_RETURN(const Connection connection, Connect(arguments, console));
   request.ns = connection.ns;
-  Table table(console, arguments.Has("json"));
+  Table table(console, OutputFormatOf(arguments));
   const ReleaseDependencies dependencies{
       .client = *connection.client,
       .clock = console.clock,
@@ -139,7 +190,7 @@ constexpr std::array<Option, 6> kReleaseOptions = {{
     {.name = "remove-policy",
      .help = "also delete the admission policy, so that new pods are no longer held (use before "
              "uninstalling)"},
-    {.name = "json", .help = "print the result as a JSON object"},
+    kListOutput,
 }};
 
 }  // namespace
@@ -163,10 +214,14 @@ Verb ReleaseVerb() {
           "The CronJob cachewarm-release runs this every minute:\n\n"
           "  cachewarm release --all -A --past-deadline\n\n"
           "Before uninstalling with kubectl delete -f install.yaml:\n\n"
-          "  cachewarm release --all -A --remove-policy\n",
+          "  cachewarm release --all -A --remove-policy\n\n"
+          "Exit codes: 0 success, 1 a pod could not be released or the cluster not be read, 2 "
+          "usage\n"
+          "error, 4 pod not found, 130 interrupted.\n",
       .options = {},
       .groups = {kReleaseOptions, ClusterOptionList(), PodOptionList()},
-      .run = Release};
+      .run = Release,
+      .names = "release --all --dry-run -o name"};
 }
 
 }  // namespace cachewarm::cli

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/cluster/connection.h"
-#include "cli/cluster/object_list.h"
+#include "cli/cluster/list_objects.h"
 #include "cli/commands/commands.h"
 #include "cli/report/model.h"
 #include "cli/report/page.h"
@@ -76,20 +76,22 @@ absl::StatusOr<ReportTarget> ReportTargetOf(const Arguments& arguments) {
 
 absl::StatusOr<report::Report> ReadReport(const Connection& connection, Console& console) {
   report::Collector collector(connection.ns);
-  CW_RETURN_IF_ERROR(ForEachObject(
-      *connection.client, kube::kCacheWarmups, console.clock,
-      [&](const codec::Json& object) {
-        collector.AddWarmup(object);
-        return absl::OkStatus();
-      },
-      console.stop, connection.ns));
-  const absl::Status nodes = ForEachObject(
-      *connection.client, kube::kNodeCaches, console.clock,
-      [&](const codec::Json& object) {
-        collector.AddNode(object);
-        return absl::OkStatus();
-      },
-      console.stop);
+  const ListedObjects warmups{.on_object =
+                                  [&](const codec::Json& object) {
+                                    collector.AddWarmup(object);
+                                    return absl::OkStatus();
+                                  },
+                              .on_restart = {}};
+  const ListedObjects node_caches{.on_object =
+                                      [&](const codec::Json& object) {
+                                        collector.AddNode(object);
+                                        return absl::OkStatus();
+                                      },
+                                  .on_restart = {}};
+  CW_RETURN_IF_ERROR(ForEachObject(*connection.client, kube::kCacheWarmups, connection.ns,
+                                   console.clock, warmups, console.stop));
+  const absl::Status nodes = ForEachObject(*connection.client, kube::kNodeCaches, "", console.clock,
+                                           node_caches, console.stop);
   // NodeCaches belong to the cluster: a user with rights in one namespace often may not read them.
   if (absl::IsPermissionDenied(nodes)) {
     collector.SetNodesMissing(std::string(Message(nodes)));

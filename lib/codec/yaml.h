@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,5 +25,10 @@ absl::StatusOr<Json> ParseYaml(std::string_view text, const YamlLimits& limits =
 // Parses every document of a stream; skips empty documents.
 absl::StatusOr<std::vector<Json>> ParseYamlStream(std::string_view text,
                                                   const YamlLimits& limits = {});
+
+// Returns block-style YAML with sorted members. A text that another reader could take for a number,
+// a boolean or null is in double quotes, by YAML 1.1 as well as 1.2. Replaces invalid UTF-8 in
+// strings by U+FFFD.
+std::string DumpYaml(const Json& value);
 
 }  // namespace cachewarm::codec

@@ -102,16 +102,20 @@ void KubeFront::Serve(RawConnection& connection) {
 void KubeFront::Watch(RawConnection& connection, const kube::Request& request) {
   connection.Write(
       "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
-  server_
-      .Watch(
-          request,
-          [&](const kube::WatchEvent& event) {
-            const codec::Json line = {{"type", TypeName(event.type)}, {"object", *event.object}};
-            connection.Write(RawChunk(line.dump() + "\n"));
-            return absl::OkStatus();
-          },
-          stop_.get_token())
-      .IgnoreError();
+  const absl::Status status = server_.Watch(
+      request,
+      [&](const kube::WatchEvent& event) {
+        const codec::Json line = {{"type", TypeName(event.type)}, {"object", *event.object}};
+        connection.Write(RawChunk(line.dump() + "\n"));
+        return absl::OkStatus();
+      },
+      stop_.get_token());
+  if (absl::IsOutOfRange(status)) {
+    const codec::Json error = {
+        {"type", "ERROR"},
+        {"object", {{"kind", "Status"}, {"code", 410}, {"reason", "Expired"}, {"message", "old"}}}};
+    connection.Write(RawChunk(error.dump() + "\n"));
+  }
   connection.Write("0\r\n\r\n");
 }
 

@@ -111,7 +111,7 @@ class TestWithoutOperator:
         self, shared: Kubectl, alone: Product, outside: Path
     ):
         shared.apply(held_pod("one"), held_pod("two", until=1800))
-        dry_run = cachewarm(outside, "release", "--all", "--dry-run", "--json")
+        dry_run = cachewarm(outside, "release", "--all", "--dry-run", "-o", "json")
         assert dry_run.returncode == 0, dry_run.stderr
         results = {pod["pod"]: pod["result"] for pod in json.loads(dry_run.stdout)["pods"]}
         assert {"one", "two"} <= set(results) and set(results.values()) == {"would release"}

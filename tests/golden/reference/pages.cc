@@ -9,6 +9,7 @@
 
 #include "agent/config.h"
 #include "agent/metrics.h"
+#include "cli/lint/rules.h"
 #include "cli/verbs.h"
 #include "lib/api/vocabulary.h"
 #include "lib/caches/describe.h"
@@ -206,6 +207,22 @@ std::string CachesPage() {
   return out;
 }
 
+std::string LintPage() {
+  std::string out = fmt::format(
+      "{}# Rules of cachewarm lint\n\n`cachewarm lint` checks the containers that request an "
+      "accelerator or name an engine. Without a\nCacheWarmup that has measured cold starts, a "
+      "cold start of {:.0f} s is assumed: published cold starts\ntake 64 s "
+      "(0.5B parameters, NovaSky-AI/SkyRL#2167) to 870 s (235B, NVIDIA/nvcf).\n",
+      kGenerated, lint::kAssumedColdSeconds);
+  for (const lint::Rule& rule : lint::AllRules()) {
+    out += fmt::format(
+        "\n## {}\n\n- **Severity**: {}\n- **Looks at**: {}\n- **Remedy**: {}\n- **Known**: {}\n",
+        rule.name, Name(rule.severity), Escaped(rule.looks_at), Escaped(rule.remedy),
+        Escaped(rule.known));
+  }
+  return out;
+}
+
 std::string CommandsPage() {
   std::string out = fmt::format("{}# cachewarm, the command line\n\n```\n{}```\n", kGenerated,
                                 cli::ProgramHelp());
@@ -224,6 +241,7 @@ std::map<std::string, std::string> Pages() {
           {"names.md", NamesPage()},
           {"caches.md", CachesPage()},
           {"commands.md", CommandsPage()},
+          {"lint.md", LintPage()},
           {"gates.md", std::string(kGenerated) + GatesTable()},
           {"builds.md", std::string(kGenerated) + BuildsTable()}};
 }

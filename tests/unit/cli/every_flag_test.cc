@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/verbs.h"
+#include "fmt/format.h"
 #include "tests/fakes/setting_tests.h"
 
 namespace cachewarm::cli {
@@ -27,6 +28,8 @@ const std::string kImport = "tests/unit/cli/megacache/import_test.cc";
 const std::string kExport = "tests/unit/cli/megacache/export_test.cc";
 const std::string kGc = "tests/unit/cli/cluster/gc_flags_test.cc";
 const std::string kWhy = "tests/unit/cli/cluster/why_flags_test.cc";
+const std::string kLint = "tests/unit/cli/cluster/lint_flags_test.cc";
+const std::string kStatus = "tests/unit/cli/cluster/status_flags_test.cc";
 const std::string kRelease = "tests/unit/cli/cluster/release_flags_test.cc";
 const std::string kReport = "tests/unit/cli/cluster/report_flags_test.cc";
 
@@ -178,15 +181,47 @@ Tests MegacacheOptions() {
       {"export --node-facts", {kExport, "BundleOfThisMachineIsExportedFromTheStore"}}};
 }
 
+// Options of the verbs that show objects of a cluster.
+Tests ViewOptions() {
+  Tests tests = {{"lint [KIND/NAME...]", {kLint, "KindAndNameSelectTheObject"}},
+                 {"lint --filename", {kLint, "FilenameReadsManifestsAndStandardInput"}},
+                 {"lint -f", {kLint, "FilenameReadsManifestsAndStandardInput"}},
+                 {"lint --output", {kLint, "OutputIsJsonOrYaml"}},
+                 {"lint -o", {kLint, "OutputIsJsonOrYaml"}},
+                 {"lint --skip", {kLint, "SkipLeavesOutARule"}},
+                 {"lint --fail-on", {kLint, "FailOnDecidesTheExitCode"}},
+                 {"lint --cold-start", {kLint, "ColdStartIsComparedWithProbes"}},
+                 {"lint --rules", {kLint, "RulesAreListed"}},
+                 {"lint --namespace", {kLint, "NamespaceSelectsTheObject"}},
+                 {"lint -n", {kLint, "NamespaceSelectsTheObject"}},
+                 {"status [WARMUP]", {kStatus, "WarmupShowsConditionsBuildsAndNodes"}},
+                 {"status --output", {kStatus, "OutputSelectsTheFormat"}},
+                 {"status -o", {kStatus, "OutputSelectsTheFormat"}},
+                 {"status --watch", {kStatus, "WatchPrintsChangedRowsUntilInterrupted"}},
+                 {"status -w", {kStatus, "WatchPrintsChangedRowsUntilInterrupted"}},
+                 {"status --namespace", {kStatus, "NamespacesAreSelected"}},
+                 {"status -n", {kStatus, "NamespacesAreSelected"}},
+                 {"status --all-namespaces", {kStatus, "NamespacesAreSelected"}},
+                 {"status -A", {kStatus, "NamespacesAreSelected"}}};
+  for (const char* option :
+       {"--kubeconfig", "--context", "--cluster", "--user", "--as", "--as-group"}) {
+    tests[fmt::format("lint {}", option)] = {kLint, "OptionsOfTheClusterSelectIt"};
+    tests[fmt::format("status {}", option)] = {kStatus, "OptionsOfTheClusterSelectIt"};
+  }
+  return tests;
+}
+
 TEST(EveryFlagHasATest, OfEveryVerb) {
   Tests tests = SharedOptions();
   tests.merge(MegacacheOptions());
+  tests.merge(ViewOptions());
   tests.merge(Tests{
       {"pack --base", {kProgram, "PackUsesBaseOfSameRepository"}},
       {"sign --key", {kBundle, "SignatureIsMadeWithTheKeyOfSign"}},
       {"inspect --entries", {kBundle, "EntriesListsFiles"}},
       {"completion [SHELL]", {kCompletion, "ScriptForZshKnowsVerbsAndOptions"}},
-      {"caches --json", {kProgram, "CachesPrintsATableAnObjectOrOneKind"}},
+      {"caches --output", {kProgram, "CachesPrintsATableAnObjectOrOneKind"}},
+      {"caches -o", {kProgram, "CachesPrintsATableAnObjectOrOneKind"}},
       {"caches [KIND...]", {kProgram, "CachesPrintsATableAnObjectOrOneKind"}},
       {"run --cache", {kBundle, "CacheLimitsTheVariablesAndThePublishedFiles"}},
       {"run --store", {kBundle, "StoreAndNameSelectTheRepositoryOfRun"}},
@@ -229,7 +264,8 @@ TEST(EveryFlagHasATest, OfEveryVerb) {
       {"release --max-hold", {kRelease, "MaxHoldMovesTheDeadline"}},
       {"release --dry-run", {kRelease, "DryRunListsPodsAndKeepsThemHeld"}},
       {"release --remove-policy", {kRelease, "RemovePolicyDeletesBindingAndWebhook"}},
-      {"release --json", {kRelease, "JsonReplacesTheTable"}},
+      {"release --output", {kRelease, "OutputSelectsTheFormat"}},
+      {"release -o", {kRelease, "OutputSelectsTheFormat"}},
       {"release --kubeconfig", {kRelease, "KubeconfigPrecedesItsVariableAndTheVariableHome"}},
       {"release --context", {kRelease, "ContextSelectsTheNamespace"}},
       {"release --cluster", {kRelease, "ClusterSelectsTheServer"}},
@@ -280,6 +316,8 @@ TEST(EveryFlagHasATest, OfTheEnvironment) {
        {"$https_proxy", {kStore, "HttpsProxyTunnelsTls"}},
        {"$HTTP_PROXY", {kStore, "HttpProxyReceivesTheRequests"}},
        {"$http_proxy", {kStore, "HttpProxyReceivesTheRequests"}},
+       {"$NO_COLOR", {kLint, "ColoursAreForTerminalsWithoutNoColor"}},
+       {"$TERM", {kLint, "ColoursAreForTerminalsWithoutNoColor"}},
        {"$NO_PROXY", {kStore, "NoProxyNamesHostsThatAreAccessedDirectly"}},
        {"$no_proxy", {kStore, "NoProxyNamesHostsThatAreAccessedDirectly"}}},
       "from the environment to its effect");

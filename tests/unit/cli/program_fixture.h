@@ -44,7 +44,8 @@ class ProgramFixture : public ::testing::Test {
                     .err_is_terminal = is_terminal_,
                     .clock = clock_ == nullptr ? SystemClock() : *clock_,
                     .stop = stop_.get_token(),
-                    .environment = environment_};
+                    .environment = environment_,
+                    .out_is_terminal = out_is_terminal_};
     const int code = RunProgram(words, console);
     return {code, out.str(), err.str()};
   }
@@ -66,7 +67,8 @@ class ProgramFixture : public ::testing::Test {
   }
 
   std::map<std::string, std::string> environment_;
-  bool is_terminal_ = false;
+  bool is_terminal_ = false;      // standard error
+  bool out_is_terminal_ = false;  // standard output
   std::stop_source stop_;
   const Clock* clock_ = nullptr;  // null: the system's
   TempDir temp_;

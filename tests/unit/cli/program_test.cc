@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "lib/codec/yaml.h"
 #include "lib/fs/file.h"
 #include "tests/fakes/noise.h"
 #include "tests/fakes/temp_dir.h"
@@ -19,6 +20,7 @@
 namespace cachewarm::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -415,8 +417,8 @@ TEST_F(ProgramTest, CachesPrintsATableAnObjectOrOneKind) {
   const Outcome table = Run({"caches"});
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_THAT(table.out,
-              HasSubstr("\ntorchinductor        inductor          yes      torch 2.15 ran"));
-  EXPECT_THAT(table.out, HasSubstr("\naiter                aiter             opt-in   "));
+              HasSubstr("\ntorchinductor         inductor           yes       torch 2.15 ran"));
+  EXPECT_THAT(table.out, HasSubstr("\naiter                 aiter              opt-in    "));
   const Outcome one = Run({"caches", "vllm"});
   EXPECT_EQ(one.code, 0) << one.err;
   EXPECT_THAT(one.out, HasSubstr("variables       VLLM_CACHE_ROOT=@\n"));
@@ -424,7 +426,7 @@ TEST_F(ProgramTest, CachesPrintsATableAnObjectOrOneKind) {
   EXPECT_THAT(one.out, HasSubstr("startup_plan/**: measured during a cold start\n"));
   EXPECT_THAT(one.out, Not(HasSubstr("triton ")));
   EXPECT_THAT(Run({"caches", "aiter"}).out, HasSubstr("only by name: vLLM hangs on ROCm"));
-  const auto json = codec::ParseJson(Run({"caches", "jax", "aiter", "--json"}).out);
+  const auto json = codec::ParseJson(Run({"caches", "jax", "aiter", "-o", "json"}).out);
   ASSERT_TRUE(json.ok()) << json.status();
   ASSERT_EQ(json->size(), 2U);
   EXPECT_EQ((*json)[0]["name"], "jax");
@@ -432,6 +434,13 @@ TEST_F(ProgramTest, CachesPrintsATableAnObjectOrOneKind) {
   EXPECT_EQ((*json)[0]["refusesToCompileWith"], codec::Json::array());
   EXPECT_EQ((*json)[0]["optIn"], "");
   EXPECT_NE((*json)[1]["optIn"], "");
+  const auto yaml = codec::ParseYaml(Run({"caches", "jax", "aiter", "--output", "yaml"}).out);
+  ASSERT_TRUE(yaml.ok()) << yaml.status();
+  EXPECT_EQ(*yaml, *json);
+  EXPECT_EQ(Run({"caches", "jax", "aiter", "-o", "name"}).out, "jax\naiter\n");
+  EXPECT_THAT(Run({"caches", "jax", "-o", "wide"}).out,
+              ContainsRegex("KIND +DIRECTORY +DEFAULT +ENGINE +VARIABLES +PROOF\njax +jax +yes "));
+  EXPECT_EQ(Run({"caches", "-o", "csv"}).code, kUsage);
   const Outcome unknown = Run({"caches", "tritton"});
   EXPECT_NE(unknown.code, 0);
   EXPECT_THAT(unknown.err, HasSubstr("\"tritton\" is not a cache kind"));

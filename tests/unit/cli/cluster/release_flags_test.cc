@@ -321,10 +321,10 @@ TEST_F(ReleaseFlags, RemovePolicyDeletesBindingAndWebhook) {
   EXPECT_THAT(cluster_.Released(), ElementsAre("team/a"));
 }
 
-TEST_F(ReleaseFlags, JsonReplacesTheTable) {
+TEST_F(ReleaseFlags, OutputSelectsTheFormat) {
   cluster_.Hold("team", "a", seconds(30));
   cluster_.Hold("team", "b", seconds(500));
-  const Outcome outcome = Release({"--all", "--past-deadline", "--json"});
+  const Outcome outcome = Release({"--all", "--past-deadline", "--output", "json"});
   EXPECT_EQ(outcome.code, kOk);
   EXPECT_EQ(outcome.err, "");
   const Json json = Parsed(outcome);
@@ -335,6 +335,14 @@ TEST_F(ReleaseFlags, JsonReplacesTheTable) {
   EXPECT_EQ(json["pods"][0]["warmup"], "llama");
   EXPECT_EQ(json["pods"][0]["heldSeconds"], 500);
   EXPECT_EQ(json["pods"][0]["result"], "released");
+  EXPECT_EQ(Release({"--all", "--dry-run", "-o", "name"}).out, "pod/a\n");
+  EXPECT_THAT(Release({"--all", "--dry-run", "-o", "yaml"}).out, HasSubstr("pod: a\n"));
+  EXPECT_THAT(
+      Release({"--all", "--dry-run", "-o", "wide"}).out,
+      ContainsRegex("RESULT +HELD +POD +WARMUP +MESSAGE\nwould release +30s +team/a +llama"));
+  EXPECT_EQ(Release({"--all", "-o", "text"}).code, kUsage);
+  EXPECT_EQ(Release({"pod/a", "-o", "name"}).out, "pod/a\n");
+  EXPECT_THAT(cluster_.Released(), UnorderedElementsAre("team/a", "team/b"));
 }
 
 // Tests cannot write the directory of the service account, so the error shows which variables were

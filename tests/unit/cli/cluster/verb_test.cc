@@ -154,7 +154,7 @@ TEST_F(ReleaseVerbTest, TableListsEveryPod) {
   EXPECT_THAT(api.requests(), HasSubstr("PATCH /api/v1/namespaces/team/pods/held?"));
 
   std::vector<std::string> as_json = words;
-  as_json.insert(as_json.end(), {"--json", "--dry-run"});
+  as_json.insert(as_json.end(), {"-o", "json", "--dry-run"});
   const Outcome json = Run(as_json);
   const auto parsed = codec::ParseJson(json.out);
   ASSERT_TRUE(parsed.ok()) << json.out;

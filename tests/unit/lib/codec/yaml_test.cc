@@ -167,5 +167,35 @@ TEST(ParseYaml, SurvivesDamagedTexts) {
   }
 }
 
+TEST(DumpYaml, WritesBlocksWithSortedMembers) {
+  const Json value = {{"spec", {{"list", {{{"b", 1}, {"a", "x y"}}, "text"}}, {"none", nullptr}}},
+                      {"empty", Json::array()},
+                      {"nested", {{1, 2}}}};
+  EXPECT_EQ(DumpYaml(value),
+            "empty: []\nnested:\n  -\n    - 1\n    - 2\nspec:\n  list:\n    - a: \"x y\"\n"
+            "      b: 1\n    - text\n  none: null\n");
+}
+
+TEST(DumpYaml, ParsesToTheSameValue) {
+  Json texts = Json::array();
+  for (const char* text :
+       {"",     "true", "Yes", "no",  "ON",   "off",  "y",  "N",     "null",       "~",    "1",
+        "0x1f", "1.5",  "-",   "- a", "a: b", "a #b", "'",  "\"",    "\n",         "a\tb", "\x01",
+        "核",   "&a",   "*a",  "!a",  "%a",   "@a",   "`a", "plain", "2026-11-26", "12:30"}) {
+    texts.push_back(text);
+  }
+  const Json value = {{"texts", texts}, {"on", true}, {"1", 1}, {"a b", {{"y", -1.5}}}};
+  const auto parsed = ParseYaml(DumpYaml(value));
+  ASSERT_TRUE(parsed.ok()) << parsed.status() << DumpYaml(value);
+  EXPECT_EQ(*parsed, value);
+  EXPECT_EQ(DumpYaml("a b"), "\"a b\"\n");
+  EXPECT_EQ(DumpYaml({{"a", "\xff"}}), "a: \"\xef\xbf\xbd\"\n");
+}
+
+TEST(DumpYaml, QuotesWhatReadersOfYaml11TakeForBooleans) {
+  EXPECT_EQ(DumpYaml({{"a", "yes"}, {"b", "Off"}, {"c", "n"}, {"d", "nodes"}}),
+            "a: \"yes\"\nb: \"Off\"\nc: \"n\"\nd: nodes\n");
+}
+
 }  // namespace
 }  // namespace cachewarm::codec
