@@ -181,7 +181,7 @@ class RolloutSim : public LoopTest {
       }
     }
     // The fetches of ten warmups end one after the other; one turn is enough for all of them.
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const std::lock_guard lock(mutex_);
     is_awake_ = false;
   }
