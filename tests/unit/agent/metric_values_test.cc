@@ -198,7 +198,7 @@ TEST_F(MetricValues, OfAStart) {
   Want({});
   loop_->RunIteration();
   const WallTime begun = clock_.Now();
-  watcher_.SetEvents(kMount.uid, {});
+  watcher_.SetEvents(ColdId(kMount, 0), {});
   clock_.Advance(seconds(30));
   Want({}, {},
        {{.pod_uid = "pod-1",
