@@ -9,6 +9,7 @@
 #include "lib/gate/core/held.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/starts/savings.h"
+#include "operator/plan/starts/start_event.h"
 #include "operator/plan/starts/totals.h"
 #include "operator/render/injection.h"
 
@@ -193,6 +194,8 @@ void CountStart(const PlanContext& context, const FirstStart& start, CountedStar
     out.effects.events.push_back(
         MakePodEvent(*start.pod->pod, api::reason::kInjectionSkipped,
                      "started without the cache: " + WhyInjectionSkipped(context, *start.pod)));
+  } else if (std::optional<EventRequest> event = MakeStartEvent(*start.pod->pod, sample)) {
+    out.effects.events.push_back(*std::move(event));
   }
 }
 

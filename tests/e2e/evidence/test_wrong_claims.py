@@ -11,7 +11,7 @@ from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.steps import accept, add_pod, replace, until_ready, warm_up
 from harness.waiting import wait_for
-from harness.warmup import Warmup, start_note
+from harness.warmup import Warmup, start_note, wait_event
 
 NODE, OTHER_NODE = "node-a", "node-b"
 NEVER = {"mode": "Never"}
@@ -100,21 +100,24 @@ class TestOneNode:
         assert note["result"] == "hit" and note["savedSeconds"] > 0, note
 
     @pytest.mark.parametrize(
-        "behaviour, result",
+        "behaviour, result, reason",
         [
-            ("ignores", "inert"),  # mounted, but not read
-            ("useless", "partial"),  # read, and compiled again all the same
-            ("half", "partial"),
-            ("hollow", "hollow"),  # the index is read, the native object is built again
+            ("ignores", "inert", "CacheMissed"),  # mounted, but not read
+            ("useless", "partial", "StartedWarm"),  # read, and compiled again all the same
+            ("half", "partial", "StartedWarm"),
+            ("hollow", "hollow", "CacheMissed"),  # the native object is built again
         ],
     )
     def test_start_has_its_right_name(
-        self, shared: Kubectl, warmup: Warmup, behave, behaviour: str, result: str
+        self, shared: Kubectl, warmup: Warmup, behave, behaviour: str, result: str, reason: str
     ):
         behave(behaviour)
         before = warmup.counts
-        note = note_of(shared, replace(shared, pods.of(shared, "claims")[0]))
+        pod = replace(shared, pods.of(shared, "claims")[0])
+        note = note_of(shared, pod)
         assert note["result"] == result, note
+        event = wait_event(shared, pods.name(pod), reason)
+        assert (event["type"] == "Warning") == (reason == "CacheMissed"), event
         warmup.wait_counted({**before, result: before.get(result, 0) + 1})
         if behaviour in ("ignores", "useless"):
             assert note["savedSeconds"] < COMPILE_SECONDS / 2, note
@@ -154,6 +157,7 @@ def test_bundle_that_arrives_during_a_start_is_neither_hit_nor_missed(
     behave("", node)
     note = note_of(kubectl, pod)
     assert note["result"] == "cold" and note["savedSeconds"] <= 0, note
+    wait_event(kubectl, pods.name(pod), "StartedCold")
     later = note_of(kubectl, replace(kubectl, pod))
     assert later["result"] == "hit", later
 
