@@ -41,6 +41,7 @@ struct Metrics {
   metrics::Gauge& root_limit_bytes;  // 0: no limit
   metrics::Gauge& conditions;        // 1 if the condition of the NodeCache is True; label type
   metrics::Gauge& watched_directories;
+  metrics::Counter& event_overflows;        // overflows of the kernel's queue of file events
   metrics::Counter& redis_requests;         // requested keys; labels cache, result (RemoteCommands)
   metrics::Counter& redis_compile_seconds;  // compile time stored in served values; label cache
   metrics::Gauge& redis_connections;

@@ -36,6 +36,8 @@ class EventLog {
   // incomplete.
   void Read(WallTime begin, WallTime end, EventRecord& out) const;
 
+  // True if an event of this path was added; false also if all of them were dropped since.
+  bool Knows(const std::string& path) const { return numbers_.contains(path); }
   size_t size() const { return events_.size(); }
 
  private:

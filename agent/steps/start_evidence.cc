@@ -68,8 +68,7 @@ Starts::MountedEvents Starts::ReadMounted(const api::StartWindow& window,
     out.record.events.insert(out.record.events.end(), std::make_move_iterator(part.events.begin()),
                              std::make_move_iterator(part.events.end()));
   }
-  std::stable_sort(out.record.events.begin(), out.record.events.end(),
-                   [](const FileEvent& a, const FileEvent& b) { return a.time < b.time; });
+  SortByTime(out.record);
   return out;
 }
 

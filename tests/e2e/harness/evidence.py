@@ -106,8 +106,20 @@ def assert_reported(monitoring: Monitoring, measured: Measured) -> float:
             30,
             kubectl,
         )
-    query = "namespace_warmup:cachewarm_net_saved_seconds:increase6h"
-    reported = prometheus.value(query, **labels)
+    mine = f'namespace="{kubectl.namespace}",warmup="{measured.warmup.name}"'
+    saved, lost = (
+        f"sum(max by (gpu_type) (cachewarm_{name}_seconds_total{{{mine}}}))"
+        for name in ("saved", "lost")
+    )
+    rule = "namespace_warmup:cachewarm_net_saved_seconds:increase6h"
+    reported = prometheus.value(f"{saved} - {lost}")
+    assert reported is not None
+    wait_for(
+        f"{reported} is the result of {rule}",
+        lambda: abs((prometheus.value(rule, **labels) or 0) - reported) < 0.001,
+        30,
+        kubectl,
+    )
     logged = measured.saved_seconds
     print(f"saved {logged:.1f} s by the pods' logs, {reported:.1f} s by Prometheus")
     assert logged > 2 * measured.margin_seconds, "the model is too small to measure with"

@@ -194,6 +194,15 @@ TEST_F(MetricValues, OfTheLoopAndItsDisk) {
   EXPECT_GT(Value("cachewarm_root_free_bytes"), 0);
 }
 
+TEST_F(MetricValues, OfLostFileEvents) {
+  Want({});
+  loop_->RunIteration();
+  EXPECT_EQ(Value("cachewarm_file_event_overflows_total"), 0);
+  watcher_.SetOverflows(2);
+  loop_->RunIteration();
+  EXPECT_EQ(Value("cachewarm_file_event_overflows_total"), 2);
+}
+
 TEST_F(MetricValues, OfAStart) {
   Want({});
   loop_->RunIteration();
@@ -253,6 +262,7 @@ TEST(EveryMetricHasATestOfItsValue, OfTheAgent) {
        {"cachewarm_node_condition",
         {"tests/unit/agent/loop_test.cc", "GpuThatTheDriverDoesNotReportIsACondition"}},
        {"cachewarm_watched_directories", {here, "OfAFetch"}},
+       {"cachewarm_file_event_overflows_total", {here, "OfLostFileEvents"}},
        {"cachewarm_redis_requests_total", {commands, "CountsHitsMissesAndCompileTimeByCache"}},
        {"cachewarm_redis_compile_seconds_total",
         {commands, "CountsHitsMissesAndCompileTimeByCache"}},

@@ -137,18 +137,6 @@ TEST(StartEvent, IsSentOnceWhenTheStartIsCounted) {
   EXPECT_EQ(EventsAbout(builder.Decide(), "a"), 0) << "counted already";
 }
 
-TEST(StartEvent, PodWithoutTheCacheHasOnlyTheReasonWhy) {
-  fakes::SnapshotBuilder builder;
-  builder.Node({.name = "n1"});
-  builder.Accepted();
-  builder.Pod(
-      {.name = "a", .node = "n1", .injected = false, .created = 80, .started = 90, .ready = 95});
-  const Plan plan = builder.Decide();
-  ASSERT_EQ(plan.starts_counted.size(), 1U);
-  EXPECT_TRUE(fakes::HasEvent(plan, "InjectionSkipped"));
-  EXPECT_FALSE(fakes::HasEvent(plan, "StartedCold"));
-}
-
 TEST(StartEvent, StartOfABuilderHasNone) {
   fakes::SnapshotBuilder builder;
   builder.Node({.name = "n1"});
