@@ -56,6 +56,10 @@ bench: setup ## bundles against zip, tar, Go and containerd; ARGS=--small: a min
 bench-engines: build ## first calls of real engines with copy, mega-cache, Redis, fal, b10 and cachewarm; ARGS=--help
 	@tools/stage bench-engines $(ARGS)
 
+.PHONY: bench-watch
+bench-watch: setup ## processor time of the agent's watch while pods start; ARGS="10000 10 60"
+	@tools/stage bench-watch $(ARGS)
+
 .PHONY: bench-webhook
 bench-webhook: setup ## how long the webhook for older servers takes to answer
 	@tools/stage bench-webhook

@@ -420,6 +420,7 @@ void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired)
   context_.metrics.warm_generations.Set({}, static_cast<double>(warm));
   context_.metrics.cold_generations.Set({}, static_cast<double>(cold));
   context_.metrics.watched_directories.Set({}, context_.watcher.directories());
+  context_.metrics.event_overflows.RaiseTo({}, context_.watcher.overflows());
   api::NodeCacheStatus status;
   status.node = NodeStatusOf(gpu_, options_.version);
   ReportUsage();

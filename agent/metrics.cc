@@ -110,6 +110,11 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
           {.name = "cachewarm_agent_evicted_bytes_total", .help = "Bytes of removed trees."})),
       watched_directories(registry.NewGauge({.name = "cachewarm_watched_directories",
                                              .help = "Directories watched for file events."})),
+      event_overflows(registry.NewCounter(
+          {.name = "cachewarm_file_event_overflows_total",
+           .help =
+               "Overflows of the kernel's queue of file events. Starts in progress at that time "
+               "are reported as unknown."})),
       redis_requests(registry.NewCounter(
           {.name = "cachewarm_redis_requests_total",
            .help =

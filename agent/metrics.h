@@ -45,6 +45,7 @@ struct Metrics {
   metrics::Counter& evictions;       // removed trees; label reason (EvictionCause)
   metrics::Counter& evicted_bytes;   // bytes of the removed trees
   metrics::Gauge& watched_directories;
+  metrics::Counter& event_overflows;        // overflows of the kernel's queue of file events
   metrics::Counter& redis_requests;         // requested keys; labels cache, result (RemoteCommands)
   metrics::Counter& redis_compile_seconds;  // compile time stored in served values; label cache
   metrics::Gauge& redis_connections;

@@ -179,8 +179,8 @@ def e2e(stages, folder):
     """On one cluster that stays up; slow tests run too."""
     programs(stages)
     must(stages, "starting the cluster", "tests/cluster/cluster", "up")
-    folders = [folder] if folder else ["test_cluster", "crds", "main_job", "engines", "scheduling",
-                                       "eviction", "scale"]
+    folders = [folder] if folder else ["test_cluster", "crds", "main_job", "engines", "evidence",
+                                       "scheduling", "eviction", "scale", "why"]
     pytest(stages, f"e2e: {', '.join(folders)}", *(f"tests/e2e/{name}" for name in folders))
 
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <optional>
+#include <unordered_map>
 
 namespace cachewarm::agent {
 namespace {
@@ -129,7 +129,8 @@ class Tally {
 
   const caches::CacheTable& table_;
   const WallTime begin_;
-  std::map<std::string, Placement> placements_;
+  // By path. The keys refer to the paths of the events, which outlive the tally.
+  std::unordered_map<std::string_view, Placement> placements_;
   std::set<std::string> read_;
   std::set<std::string> held_;
   std::set<std::string> written_;

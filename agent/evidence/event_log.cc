@@ -61,9 +61,21 @@ void EventLog::Lose(WallTime now) {
 
 void EventLog::Read(WallTime begin, WallTime end, EventRecord& out) const {
   out.complete = out.complete && complete_since_ <= begin;
+  // By path: the opens and reads that were returned since the file was last changed.
+  std::vector<uint8_t> returned(paths_.size());
+  const auto is_repeat = [&returned](const Stored& stored) {
+    if (stored.type != FileEventType::kOpened && stored.type != FileEventType::kRead) {
+      returned[stored.path] = 0;
+      return false;
+    }
+    const uint8_t bit = stored.type == FileEventType::kOpened ? 1 : 2;
+    const bool repeat = (returned[stored.path] & bit) != 0;
+    returned[stored.path] |= bit;
+    return repeat;
+  };
   for (const Stored& stored : events_) {
     const WallTime time = AtMs(stored.time_ms);
-    if (time >= begin && time <= end) {
+    if (time >= begin && time <= end && !is_repeat(stored)) {
       out.events.push_back({.type = stored.type,
                             .time = time,
                             .mtime = AtMs(stored.mtime_ms),

@@ -33,9 +33,12 @@ class EventLog {
   // Marks all windows that begin before `now` as incomplete.
   void Lose(WallTime now);
   // Appends the events in [begin, end] to `out`; sets `out.complete` to false if the window is
-  // incomplete.
+  // incomplete. Of several opens, or several reads, of a file between two changes of it, appends
+  // only the first.
   void Read(WallTime begin, WallTime end, EventRecord& out) const;
 
+  // True if an event of this path was added; false also if all of them were dropped since.
+  bool Knows(const std::string& path) const { return numbers_.contains(path); }
   size_t size() const { return events_.size(); }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -35,6 +36,15 @@ struct EventRecord {
   // the window.
   bool complete = true;
 };
+
+// Sorts the events by time. Events of one time keep their order. Cheap if they are sorted, as those
+// of one tree are unless the clock was set back.
+inline void SortByTime(EventRecord& record) {
+  const auto is_earlier = [](const FileEvent& a, const FileEvent& b) { return a.time < b.time; };
+  if (!std::is_sorted(record.events.begin(), record.events.end(), is_earlier)) {
+    std::stable_sort(record.events.begin(), record.events.end(), is_earlier);
+  }
+}
 
 // The window of a pod start: from one second before started_time to two seconds after ready_time.
 // The window is wider than the start itself, because API times are whole seconds, rounded down, and

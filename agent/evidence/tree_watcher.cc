@@ -14,6 +14,8 @@
 #include <optional>
 #include <thread>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "agent/evidence/event_log.h"
 #include "agent/evidence/inotify.h"
@@ -49,6 +51,19 @@ struct Place {
   Tree* tree = nullptr;
   std::string path;
 };
+
+// An event that was read during a scan.
+struct DeferredEvent {
+  int watch = -1;
+  uint32_t mask = 0;
+  std::string name;
+  WallTime time{};
+};
+
+// A scan reads the kernel's queue once per so many directories. Each raises about four events, and
+// the queue holds 16,384 by default.
+constexpr uint64_t kScannedPerRead = 256;
+constexpr size_t kDeferredMax = 100'000;
 
 std::string Join(const std::string& directory, std::string_view name) {
   return directory.empty() ? std::string(name) : fmt::format("{}/{}", directory, name);
@@ -91,6 +106,10 @@ class InotifyWatcher final : public Watcher {
                                         tree.fresh ? WallTime{} : clock_.Now());
     Tree& reference = *trees_.emplace(tree.generation, std::move(added)).first->second;
     Scan(reference, "", std::nullopt);
+    HandleDeferred();
+    if (IsWorkLeft()) {
+      Wake();
+    }
     return absl::OkStatus();
   }
 
@@ -163,7 +182,12 @@ class InotifyWatcher final : public Watcher {
       const std::lock_guard lock(mutex_);
       const uint64_t requested = requested_;
       const WallTime now = clock_.Now();
+      HandleDeferred();
       inotify_.Drain([this, now](const Inotify::Event& event) { Handle(event, now); });
+      HandleDeferred();
+      if (IsWorkLeft()) {
+        Wake();
+      }
       own_reads_.Forget(ended);
       completed_ = requested;
       drained_.notify_all();
@@ -189,14 +213,57 @@ class InotifyWatcher final : public Watcher {
       }
     }
     record.complete = record.complete && any && !stopped_;
-    std::stable_sort(record.events.begin(), record.events.end(),
-                     [](const FileEvent& a, const FileEvent& b) { return a.time < b.time; });
+    SortByTime(record);
     return record;
+  }
+
+  // Handles the events that were read during scans, and then an overflow. One pass: further ones
+  // may arrive meanwhile (IsWorkLeft), as long as engines write.
+  void HandleDeferred() {
+    for (const DeferredEvent& event : std::exchange(deferred_, {})) {
+      Handle({.watch = event.watch, .mask = event.mask, .name = event.name}, event.time);
+    }
+    if (std::exchange(is_overflowed_, false)) {
+      Overflow(clock_.Now());
+    }
+  }
+
+  bool IsWorkLeft() const { return is_overflowed_ || !deferred_.empty(); }
+
+  // Called during a scan. A scan opens each directory, and this raises events too: without reading
+  // them, the scan of a few thousand directories fills the kernel's queue, and the scan after that
+  // overflow fills it again. Drops those events and keeps the others for HandleDeferred().
+  void ReadDuringScan() {
+    if (++directories_scanned_ % kScannedPerRead != 0) {
+      return;
+    }
+    const WallTime now = clock_.Now();
+    inotify_.Drain([this, now](const Inotify::Event& event) {
+      constexpr uint32_t kRemoved = IN_IGNORED | IN_UNMOUNT;
+      const bool is_of_directory = (event.mask & IN_ISDIR) != 0 || event.name.empty();
+      if ((event.mask & IN_Q_OVERFLOW) != 0) {
+        NoteOverflow();
+      } else if (is_of_directory && (event.mask & (IN_CREATE | IN_MOVED_TO | kRemoved)) == 0) {
+        return;
+      } else if (deferred_.size() >= kDeferredMax) {
+        NoteOverflow();
+      } else {
+        deferred_.push_back({.watch = event.watch,
+                             .mask = event.mask,
+                             .name = std::string(event.name),
+                             .time = now});
+      }
+    });
+  }
+
+  void NoteOverflow() {
+    overflows_ += is_overflowed_ ? 0 : 1;
+    is_overflowed_ = true;
   }
 
   void Handle(const Inotify::Event& event, WallTime now) {
     if ((event.mask & IN_Q_OVERFLOW) != 0) {
-      Overflow(now);
+      NoteOverflow();
       return;
     }
     const auto found = places_.find(event.watch);
@@ -224,7 +291,8 @@ class InotifyWatcher final : public Watcher {
 
   // Records one event for each bit of `mask`: inotify(7) does not guarantee that only one is set.
   void Record(Tree& tree, const std::string& path, uint32_t mask, WallTime now) {
-    if (IsNoise(path)) {
+    // Most events are about known paths, and a look-up is cheaper than to match all patterns.
+    if (!tree.log.Knows(path) && IsNoise(path)) {
       return;
     }
     static constexpr std::pair<uint32_t, FileEventType> kTypes[] = {
@@ -267,6 +335,7 @@ class InotifyWatcher final : public Watcher {
   }
 
   bool WatchOne(Tree& tree, std::string_view path, int fd) {
+    ReadDuringScan();
     if (tree.directories >= limits_.directories_per_tree ||
         places_.size() >= static_cast<size_t>(limits_.directories_max)) {
       MarkPartial(tree, absl::ResourceExhaustedError("too many directories to watch"));
@@ -286,8 +355,8 @@ class InotifyWatcher final : public Watcher {
     return true;
   }
 
+  // Marks the records as incomplete until now, and watches directories whose creation was lost.
   void Overflow(WallTime now) {
-    ++overflows_;
     log_.Warning("file events lost: inotify queue overflow",
                  {{"trees", static_cast<int64_t>(trees_.size())}});
     for (const auto& [generation, tree] : trees_) {
@@ -318,6 +387,9 @@ class InotifyWatcher final : public Watcher {
   uint64_t requested_ = 0;
   uint64_t completed_ = 0;
   int overflows_ = 0;
+  bool is_overflowed_ = false;           // events were lost, and Overflow() has not been called yet
+  std::vector<DeferredEvent> deferred_;  // in order
+  uint64_t directories_scanned_ = 0;
   bool stopped_ = false;
   std::jthread thread_;  // last, because the thread uses all members above
 };

@@ -2,6 +2,7 @@
 #include "agent/steps/start_evidence.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "agent/evidence/classify.h"
 #include "agent/tree/journal.h"
@@ -41,24 +42,41 @@ void Starts::Poll(const std::vector<api::StartWindow>& windows) {
   }
 }
 
-// Returns true if every tree that the pod may have mounted was cold (without a bundle). A miss is
-// then expected, because there was no bundle to hit.
-bool Starts::StartedWithoutBundle(const api::StartWindow& window) const {
+// Returns the trees that the pod may have mounted; empty if none is recorded.
+std::vector<std::string> Starts::MountedTrees(const api::StartWindow& window) const {
   const Mount mount = tables_.MountOf(window.warmup_uid, window.run_as);
   if (!CheckMount(mount).ok()) {
-    return false;
+    return {};
   }
-  const std::vector<std::string> generations =
-      GenerationsAt(ReadActivations(context_.root, mount), window.started_time, kMountedBefore);
-  return !generations.empty() && std::all_of(generations.begin(), generations.end(),
-                                             [](const auto& id) { return IsColdId(id); });
+  return GenerationsAt(ReadActivations(context_.root, mount), window.started_time, kMountedBefore);
+}
+
+// Reads the events of the trees that the pod may have mounted, and of no other: a pod that still
+// uses an earlier tree may compile there at the same time.
+Starts::MountedEvents Starts::ReadMounted(const api::StartWindow& window,
+                                          const std::vector<std::string>& trees) const {
+  const WallTime begin = WindowBegin(window);
+  const WallTime end = WindowEnd(window);
+  if (trees.empty()) {
+    return {.record = context_.watcher.Read(window.warmup_uid, window.run_as, begin, end)};
+  }
+  MountedEvents out;
+  for (const std::string& tree : trees) {
+    EventRecord part = context_.watcher.ReadTree(tree, begin, end);
+    out.trees_used += part.events.empty() ? 0 : 1;
+    out.record.complete = out.record.complete && part.complete;
+    out.record.events.insert(out.record.events.end(), std::make_move_iterator(part.events.begin()),
+                             std::make_move_iterator(part.events.end()));
+  }
+  SortByTime(out.record);
+  return out;
 }
 
 api::StartEvidence Starts::Evaluate(const api::StartWindow& window,
                                     const std::vector<api::StartWindow>& windows) const {
-  const EventRecord record = context_.watcher.Read(window.warmup_uid, window.run_as,
-                                                   WindowBegin(window), WindowEnd(window));
-  const Observation seen = ClassifyStart(record, window, *tables_.Of(window.warmup_uid));
+  const std::vector<std::string> trees = MountedTrees(window);
+  const MountedEvents mounted = ReadMounted(window, trees);
+  const Observation seen = ClassifyStart(mounted.record, window, *tables_.Of(window.warmup_uid));
   api::StartEvidence evidence{
       .pod_uid = window.pod_uid,
       .result = seen.result,
@@ -67,13 +85,18 @@ api::StartEvidence Starts::Evaluate(const api::StartWindow& window,
       .native_built = seen.native_built,
       .compile_seconds = std::chrono::duration<double>(seen.compile_span).count(),
       .compiled_after_seconds = std::chrono::duration<double>(seen.compiled_after).count()};
-  const bool is_shared = std::any_of(windows.begin(), windows.end(), [&](const auto& other) {
-    return other.pod_uid != window.pod_uid && Overlap(other, window);
-  });
+  const bool is_shared =
+      mounted.trees_used > 1 || std::any_of(windows.begin(), windows.end(), [&](const auto& other) {
+        return other.pod_uid != window.pod_uid && Overlap(other, window);
+      });
   if (is_shared && IsAmbiguous(seen.result)) {
     evidence.result = api::StartResult::kUnknown;
   }
-  if (evidence.result == api::StartResult::kMiss && StartedWithoutBundle(window)) {
+  // A miss is expected if every tree that the pod may have mounted was without a bundle.
+  const bool had_no_bundle =
+      !trees.empty() &&
+      std::all_of(trees.begin(), trees.end(), [](const std::string& id) { return IsColdId(id); });
+  if (evidence.result == api::StartResult::kMiss && had_no_bundle) {
     evidence.result = api::StartResult::kCold;
   }
   return evidence;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/evidence/events.h"
 #include "agent/steps/context.h"
 #include "agent/steps/tables.h"
 #include "lib/api/node_cache.h"
@@ -31,7 +32,14 @@ class Starts {
   bool IsWaiting() const { return is_waiting_; }
 
  private:
-  bool StartedWithoutBundle(const api::StartWindow& window) const;
+  struct MountedEvents {
+    EventRecord record;
+    int trees_used = 0;  // trees with events; more than one only if the mounted one is uncertain
+  };
+
+  std::vector<std::string> MountedTrees(const api::StartWindow& window) const;
+  MountedEvents ReadMounted(const api::StartWindow& window,
+                            const std::vector<std::string>& trees) const;
   api::StartEvidence Evaluate(const api::StartWindow& window,
                               const std::vector<api::StartWindow>& windows) const;
 

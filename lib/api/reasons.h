@@ -63,7 +63,9 @@ inline constexpr std::string_view kPodHeld = "PodHeld";
 inline constexpr std::string_view kStartHung = "StartHung";
 // Event about a pod that was created without the cache; sent after its start was counted.
 inline constexpr std::string_view kInjectionSkipped = "InjectionSkipped";
-// Event about a pod that had a bundle and compiled; sent after its start was counted.
+// Events about the first start of a pod with the cache; one of them is sent after it was counted.
+inline constexpr std::string_view kStartedWarm = "StartedWarm";
+inline constexpr std::string_view kStartedCold = "StartedCold";
 inline constexpr std::string_view kCacheMissed = "CacheMissed";
 inline constexpr std::string_view kCaptured = "Captured";
 inline constexpr std::string_view kNothingToCapture = "NothingToCapture";

@@ -105,9 +105,14 @@ constexpr ReasonMeaning kReasons[] = {
      "case."},
     {reason::kInjectionSkipped, kPodEvent,
      "The pod was created without the cache; see the message."},
+    {reason::kStartedWarm, kPodEvent,
+     "The first start of the pod used the cache, as a whole or in part; the message has the "
+     "seconds that it took and saved."},
+    {reason::kStartedCold, kPodEvent,
+     "The pod started on a node that had no bundle for it yet, so that its engine compiled."},
     {reason::kCacheMissed, kPodEvent,
-     "A bundle was active on the node, but the pod compiled; the message names the factor that "
-     "differs from the builder, and what to do."},
+     "The node had the bundle, but the engine did not read it, compiled everything or built the "
+     "native code again; the message names the remedy."},
 
     {reason::kActive, kBundle, "The bundle is in the directory that pods mount."},
     {reason::kFetchFailed, kBundle, "The bundle could not be downloaded; the agent tries again."},

@@ -23,6 +23,7 @@ NOT_SHOWN = {
     "cachewarm_admission_dry_runs_total": "condition Ready shows the result",
     "cachewarm_agent_sync_seconds": "internal",
     "cachewarm_api_request_seconds": "internal",
+    "cachewarm_file_event_overflows_total": "starts of that time are shown as unknown",
     "cachewarm_observed_starts_total": "counts the same starts as cachewarm_pod_starts_total",
     "cachewarm_publish_seconds": "part of the duration of builds",
     "cachewarm_redis_compile_seconds_total": "docs/redis.md",

@@ -1,35 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/plan/starts/start_cause.h"
 
-#include <fmt/format.h>
-
 #include <vector>
 
-#include "lib/api/reasons.h"
 #include "operator/factors/cause.h"
 
 namespace cachewarm::plan {
-
-namespace {
-
-// Returns what the engine did with the cache, as the end of a clause; "" for a start that had no
-// cache to use or used all of it.
-std::string_view DescribeMiss(api::StartResult result) {
-  switch (result) {
-    case api::StartResult::kMiss:
-      return "compiled everything, although the bundle was active on the node";
-    case api::StartResult::kPartial:
-      return "used a part of the bundle and compiled the rest";
-    case api::StartResult::kInert:
-      return "did not read the mounted cache";
-    case api::StartResult::kHollow:
-      return "found the entries of the bundle but compiled the native code again";
-    default:
-      return "";
-  }
-}
-
-}  // namespace
 
 factors::StartFactors StartFactorsOf(const Context& context, const PodView& pod,
                                      const NodeState& node) {
@@ -72,19 +48,6 @@ std::string WhyCompiled(const PlanContext& context, const CountedStart& start) {
                           .serves = serves,
                           .was_active = start.had_bundle});
   return cause.has_value() ? cause->text : std::string();
-}
-
-void ReportMiss(const CountedStart& start, Effects& effects) {
-  const std::string_view what = DescribeMiss(start.sample.result);
-  if (what.empty() || start.sample.cause.empty()) {
-    return;
-  }
-  EventRequest event = MakePodEvent(
-      *start.pod.pod, api::reason::kCacheMissed,
-      TruncateMessage(fmt::format("Pod {}/{} {}: {}", start.pod.pod->meta.ns,
-                                  start.pod.pod->meta.name, what, start.sample.cause)));
-  event.action = "Start";
-  effects.events.push_back(std::move(event));
 }
 
 }  // namespace cachewarm::plan

@@ -26,7 +26,4 @@ struct CountedStart {
 // salt is unknown, or if the pod was not injected (its annotation then has the reason).
 std::string WhyCompiled(const PlanContext& context, const CountedStart& start);
 
-// Adds an event about the pod if its engine had a bundle and did not use all of it.
-void ReportMiss(const CountedStart& start, Effects& effects);
-
 }  // namespace cachewarm::plan

@@ -11,6 +11,7 @@
 #include "operator/plan/decisions.h"
 #include "operator/plan/starts/savings.h"
 #include "operator/plan/starts/start_cause.h"
+#include "operator/plan/starts/start_event.h"
 #include "operator/plan/starts/totals.h"
 
 namespace cachewarm::plan {
@@ -190,7 +191,6 @@ void CountStart(const PlanContext& context, const FirstStart& start, CountedStar
                              .started = start.started,
                              .had_bundle = HadBundle(context, start)};
   sample.cause = WhyCompiled(context, counted);
-  ReportMiss(counted, out.effects);
   AddSample(starts, sample);
   starts.counted_pod_uids.push_back(sample.pod_uid);
   if (starts.counted_pod_uids.size() > kCountedMax) {
@@ -201,6 +201,8 @@ void CountStart(const PlanContext& context, const FirstStart& start, CountedStar
     out.effects.events.push_back(
         MakePodEvent(*start.pod->pod, api::reason::kInjectionSkipped,
                      "started without the cache: " + WhyInjectionSkipped(context, *start.pod)));
+  } else if (std::optional<EventRequest> event = MakeStartEvent(*start.pod->pod, sample)) {
+    out.effects.events.push_back(*std::move(event));
   }
 }
 

@@ -84,6 +84,7 @@ class Counted:
 
     hits: int
     misses: int
+    seconds: float  # of imports and compiles
 
 
 def counted(log: str) -> Counted | None:
@@ -92,7 +93,7 @@ def counted(log: str) -> Counted | None:
     if line is None:
         return None
     words = dict(word.split("=", 1) for word in line.split()[1:])
-    return Counted(int(words["hits"]), int(words["misses"]))
+    return Counted(int(words["hits"]), int(words["misses"]), float(words["compile_s"]))
 
 
 def init_seconds(log: str) -> float | None:

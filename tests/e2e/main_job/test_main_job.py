@@ -10,9 +10,10 @@ from harness.model_server import ModelServer
 from harness.product import H100, Product
 from harness.steps import accept, assert_cold, assert_hit, replace
 from harness.waiting import wait_for
-from harness.warmup import Warmup, start_note
+from harness.warmup import Warmup, events, start_note, wait_event
 
 SERVER = ModelServer(name="llama", replicas=3, one_per_node=True)
+START_REASONS = {"StartedWarm", "StartedCold", "CacheMissed"}  # one event for each start
 
 
 @pytest.fixture
@@ -42,6 +43,11 @@ def test_one_pod_per_gpu_type_compiles_and_the_others_hit(
         else:
             assert_hit(shared, pod)
     warmup.wait_counted({"builder": 2, "hit": 1})
+    (follower,) = (pod for pod in running if pods.name(pod) not in builders.values())
+    event = wait_event(shared, pods.name(follower), "StartedWarm")
+    assert event["type"] == "Normal" and "the engine compiled nothing; saved " in event["note"]
+    for name in builders.values():
+        assert not START_REASONS & {each["reason"] for each in events(shared, name)}, name
 
 
 @pytest.mark.parametrize("node", NODES)
@@ -57,6 +63,9 @@ def test_new_pod_hits_on_every_node(shared: Kubectl, warmup: Warmup, node: str):
         60,
         shared,
     )
+    wait_event(shared, pods.name(pod), "StartedWarm")
+    seen = [e for e in events(shared, pods.name(pod)) if e["reason"] in START_REASONS]
+    assert len(seen) == 1, seen
     assert [b["digest"] for b in warmup.bundles] == [b["digest"] for b in before["bundles"]]
     assert warmup.builders == before["builders"]
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <set>
@@ -36,8 +37,9 @@ class FakeWatcher final : public Watcher {
   }
   int directories() const override { return static_cast<int>(trees().size()); }
   int events() const override { return 0; }
-  int overflows() const override { return 0; }
+  int overflows() const override { return overflows_; }
 
+  void SetOverflows(int overflows) { overflows_ = overflows; }
   // `name` is a generation or a warmup uid.
   void SetEvents(const std::string& name, std::vector<FileEvent> events) {
     std::lock_guard lock(mutex_);
@@ -88,6 +90,7 @@ class FakeWatcher final : public Watcher {
   std::map<std::string, WatchedTree> trees_;
   std::map<std::string, EventRecord> records_;
   std::vector<std::string> own_reads_;
+  std::atomic<int> overflows_ = 0;
 };
 
 }  // namespace cachewarm::agent

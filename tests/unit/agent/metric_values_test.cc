@@ -224,11 +224,20 @@ TEST_F(MetricValues, OfABundleThatDoesNotFit) {
   EXPECT_EQ(Value("cachewarm_refused_bundles{reason=\"OverByteLimit\"}"), 0);
 }
 
+TEST_F(MetricValues, OfLostFileEvents) {
+  Want({});
+  loop_->RunIteration();
+  EXPECT_EQ(Value("cachewarm_file_event_overflows_total"), 0);
+  watcher_.SetOverflows(2);
+  loop_->RunIteration();
+  EXPECT_EQ(Value("cachewarm_file_event_overflows_total"), 2);
+}
+
 TEST_F(MetricValues, OfAStart) {
   Want({});
   loop_->RunIteration();
   const WallTime begun = clock_.Now();
-  watcher_.SetEvents(kMount.uid, {});
+  watcher_.SetEvents(ColdId(kMount, 0), {});
   clock_.Advance(seconds(30));
   Want({}, {},
        {{.pod_uid = "pod-1",
@@ -287,6 +296,7 @@ TEST(EveryMetricHasATestOfItsValue, OfTheAgent) {
        {"cachewarm_agent_evictions_total", {here, "OfAnEviction"}},
        {"cachewarm_agent_evicted_bytes_total", {here, "OfAnEviction"}},
        {"cachewarm_watched_directories", {here, "OfAFetch"}},
+       {"cachewarm_file_event_overflows_total", {here, "OfLostFileEvents"}},
        {"cachewarm_redis_requests_total", {commands, "CountsHitsMissesAndCompileTimeByCache"}},
        {"cachewarm_redis_compile_seconds_total",
         {commands, "CountsHitsMissesAndCompileTimeByCache"}},

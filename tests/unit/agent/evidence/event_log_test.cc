@@ -54,6 +54,24 @@ TEST(EventLog, IncompleteRecordStaysIncomplete) {
   EXPECT_FALSE(record.complete);
 }
 
+TEST(EventLog, FirstReadSinceAChangeOfTheFileIsReturned) {
+  EventLog log({}, kNow);
+  for (const int second : {1, 2, 3}) {
+    log.Add(At(second, "f", FileEventType::kOpened));
+    log.Add(At(second, "f"));
+    log.Add(At(second, "other"));
+  }
+  log.Add(At(4, "f", FileEventType::kMovedTo));
+  log.Add(At(5, "f"));
+  log.Add(At(6, "f"));
+  EXPECT_THAT(ReadAll(log, 0, 9).events,
+              testing::ElementsAre(At(1, "f", FileEventType::kOpened), At(1, "f"), At(1, "other"),
+                                   At(4, "f", FileEventType::kMovedTo), At(5, "f")));
+  EXPECT_THAT(ReadAll(log, 2, 3).events,
+              testing::ElementsAre(At(2, "f", FileEventType::kOpened), At(2, "f"), At(2, "other")))
+      << "the first of the window, also if there are earlier ones";
+}
+
 TEST(EventLog, ImmediateRepeatIsOneEvent) {
   EventLog log({}, kNow);
   for (int i = 0; i < 1000; ++i) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -379,6 +380,25 @@ TEST_F(WatcherTest, OverflowMakesRecordIncomplete) {
   const EventRecord later = watcher_->Read("w1", clock_.Now() - Duration(1000), clock_.Now());
   EXPECT_TRUE(later.complete);
   EXPECT_FALSE(later.events.empty());
+}
+
+TEST_F(WatcherTest, ScanOfManyDirectoriesDoesNotOverflowTheQueue) {
+  std::ifstream sysctl("/proc/sys/fs/inotify/max_queued_events");
+  int queue = 0;
+  sysctl >> queue;
+  ASSERT_GT(queue, 0);
+  const int count = std::min(queue / 2, 18'000);  // a scan raises several events per directory
+  stdfs::create_directories(temp_ / "inductor/fxgraph/ab");
+  for (int i = 0; i < count; ++i) {
+    stdfs::create_directory(temp_ / fmt::format("inductor/fxgraph/ab/f{}", i));
+  }
+  AddTree();
+  Write("inductor/fxgraph/ab/f7/0011");
+  const EventRecord record = Everything();
+  EXPECT_TRUE(record.complete);
+  EXPECT_FALSE(record.events.empty());
+  EXPECT_GT(watcher_->directories(), count);
+  EXPECT_EQ(watcher_->overflows(), 0);
 }
 
 TEST_F(WatcherTest, StopsWhileEnginesWrite) {

@@ -16,6 +16,9 @@ namespace {
 
 using std::chrono::seconds;
 
+const std::string kWarmTree(32, 'a');
+constexpr char kOtherIndexFile[] = "inductor/fxgraph/zz/fnew/e";
+
 class StartsTest : public ::testing::Test, protected Workbench {
  protected:
   StartsTest() : context_(ContextWith(workers_)), starts_(context_, tables_), begin_(clock_.Now()) {
@@ -31,6 +34,12 @@ class StartsTest : public ::testing::Test, protected Workbench {
   }
   FileEvent Event(FileEventType type, int second, const std::string& path) const {
     return {.type = type, .time = begin_ + seconds(second), .path = path};
+  }
+
+  void Activate(const std::string& generation, int second) {
+    ASSERT_TRUE(RecordActivation(root_.dir(), kMount,
+                                 {.generation = generation, .at = begin_ + seconds(second)})
+                    .ok());
   }
 
   bundle::WorkerPool workers_{1, 1};
@@ -67,7 +76,7 @@ TEST_F(StartsTest, StartWithOnlyReadsIsAHit) {
 }
 
 TEST_F(StartsTest, MissWithoutBundleIsACleanColdStart) {
-  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
+  watcher_.SetEvents(ColdId(kMount, 0), {Event(FileEventType::kMovedTo, 3, kIndexFile)});
   ASSERT_TRUE(PrepareMount(root_.dir(), kMount, {.now = begin_ - seconds(100)}).ok());
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
@@ -75,13 +84,66 @@ TEST_F(StartsTest, MissWithoutBundleIsACleanColdStart) {
 }
 
 TEST_F(StartsTest, MissWithBundleIsAMiss) {
-  watcher_.SetEvents(kMount.uid, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
-  ASSERT_TRUE(RecordActivation(root_.dir(), kMount,
-                               {.generation = std::string(32, 'a'), .at = begin_ - seconds(100)})
-                  .ok());
+  Activate(kWarmTree, -100);
+  watcher_.SetEvents(kWarmTree, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
   EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kMiss);
+}
+
+TEST_F(StartsTest, CompileInAnotherTreeOfTheWarmupIsNotOfThisStart) {
+  const std::string before = std::string(32, 'b');  // a running pod still uses it
+  Activate(before, -500);
+  Activate(kWarmTree, -100);
+  watcher_.SetEvents(before, {Event(FileEventType::kMovedTo, 3, kOtherIndexFile)});
+  watcher_.SetEvents(kWarmTree, {Event(FileEventType::kRead, 2, kIndexFile)});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kHit);
+  EXPECT_EQ(starts_.Statuses().at(0).written, 0);
+}
+
+TEST_F(StartsTest, TreeActivatedDuringTheStartIsNotTheMountedOne) {
+  ASSERT_TRUE(PrepareMount(root_.dir(), kMount, {.now = begin_ - seconds(100)}).ok());
+  Activate(kWarmTree, 3);
+  watcher_.SetEvents(ColdId(kMount, 0), {Event(FileEventType::kMovedTo, 4, kIndexFile)});
+  watcher_.SetEvents(kWarmTree, {Event(FileEventType::kRead, 4, kIndexFile)});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kCold);
+  EXPECT_EQ(starts_.Statuses().at(0).opened, 0);
+}
+
+TEST_F(StartsTest, CompileInOneOfTwoPossibleTreesIsUnknown) {
+  const std::string before = std::string(32, 'b');
+  Activate(before, -500);
+  Activate(kWarmTree, -2);  // kubelet may have resolved the mount before
+  watcher_.SetEvents(before, {Event(FileEventType::kMovedTo, 3, kOtherIndexFile)});
+  watcher_.SetEvents(kWarmTree, {Event(FileEventType::kRead, 2, kIndexFile)});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kUnknown);
+}
+
+TEST_F(StartsTest, PartialHitInOneOfTwoPossibleTreesIsPartial) {
+  const std::string before = std::string(32, 'b');
+  Activate(before, -500);
+  Activate(kWarmTree, -2);
+  watcher_.SetEvents(before, {});
+  watcher_.SetEvents(kWarmTree, {Event(FileEventType::kRead, 2, kIndexFile),
+                                 Event(FileEventType::kMovedTo, 3, kOtherIndexFile)});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kPartial);
+}
+
+TEST_F(StartsTest, PossibleTreeThatIsNotWatchedIsUnknown) {
+  Activate(std::string(32, 'b'), -500);
+  Activate(kWarmTree, -2);
+  watcher_.SetEvents(kWarmTree, {Event(FileEventType::kRead, 2, kIndexFile)});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kUnknown);
 }
 
 TEST_F(StartsTest, IncompleteRecordIsUnknown) {
@@ -118,7 +180,7 @@ TEST_F(StartsTest, RestartKeepsReportedResults) {
 
 TEST_F(StartsTest, AmbiguousConcurrentStartsAreUnknown) {
   watcher_.SetEvents(kMount.uid, {Event(FileEventType::kRead, 2, kIndexFile),
-                                  Event(FileEventType::kMovedTo, 3, "inductor/fxgraph/zz/fnew/e")});
+                                  Event(FileEventType::kMovedTo, 3, kOtherIndexFile)});
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5), Window("b", 1, 6)});
   for (const api::StartEvidence& evidence : starts_.Statuses()) {

@@ -131,6 +131,7 @@ TEST(Starts, UninjectedPodCountsAsColdAndIsNotObserved) {
   EXPECT_EQ(plan.starts_counted[0].start_seconds, 18);
   EXPECT_TRUE(plan.status.builders.empty());
   EXPECT_TRUE(fakes::HasEvent(plan, "InjectionSkipped")) << "the pod has the reason";
+  EXPECT_FALSE(fakes::HasEvent(plan, "StartedCold")) << "one event for each start";
   ASSERT_EQ(plan.annotations.size(), 1U);
   EXPECT_EQ(plan.annotations[0].pod, "late");
   EXPECT_NE(plan.annotations[0].value.find("before the admission policy had seen the CacheWarmup"),

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real torch, and a real Prometheus with the settings of the shipped monitors: hit rate and saved
+seconds are what the pods' own logs say, also after restarts."""
+
+from harness import pods
+from harness.cluster import Cluster
+from harness.evidence import NODES, Logged, assert_reported_after_restarts, measure
+from harness.kubectl import Kubectl
+from harness.model_server import ModelServer
+from harness.product import Product
+from harness.prometheus import Monitoring
+from harness.steps import until_ready
+
+WARM_STARTS = 9
+SERVER = ModelServer(name="torch", size="medium", nodes=NODES, one_per_node=True)
+
+
+def test_prometheus_reports_nine_hits_in_ten_starts_of_torch(
+    kubectl: Kubectl, product: Product, cluster: Cluster, monitored: Monitoring
+):
+    def read(pod: dict) -> Logged:
+        seen = pods.start(kubectl, until_ready(kubectl, pod, 400))
+        assert seen.right, seen
+        result = "hit" if seen.full_hit else "cold" if seen.cold else "partial"
+        return Logged(result, seen.total_s)
+
+    measured = measure(kubectl, cluster, SERVER, read, WARM_STARTS)
+    assert measured.share("hit") == 0.9, measured
+    assert_reported_after_restarts(monitored, product, measured)
+
+
+def test_every_series_of_an_agent_has_the_label_of_its_node(
+    product: Product, monitored: Monitoring
+):
+    samples = monitored.prometheus.query("cachewarm_warm_generations")
+    seen = {labels["pod"]: labels["node"] for labels, _ in samples}
+    assert seen == {pods.name(pod): pods.node(pod) for pod in product.pods("agent")}
