@@ -40,6 +40,8 @@ bool ShouldInject(const api::CacheWarmup& warmup, const Json& pod, const api::La
   const bool is_claimed =
       annotations != nullptr && annotations->contains(std::string(api::kWarmupAnnotation));
   return api::HasLabels(labels, injection.labels) &&
+         api::HasLabels(codec::Texts(Find(pod, {"spec", "nodeSelector"})),
+                        injection.node_selector) &&
          Named(List(pod, {"spec", "containers"}), injection.container) != nullptr &&
          (!is_claimed || Text(*annotations, api::kWarmupAnnotation) == warmup.name);
 }
