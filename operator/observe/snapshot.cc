@@ -37,6 +37,16 @@ bool IsLabelled(const kube::CachedObject& object,
   });
 }
 
+// Returns true if a Job controls the pod. The labels of a builder's pod are no proof, because
+// anyone can set them.
+bool IsOfJob(const kube::CachedObject& pod) {
+  const std::vector<codec::PackedValue> owners =
+      pod.value().At({"metadata", "ownerReferences"}).Items();
+  return std::any_of(owners.begin(), owners.end(), [](const codec::PackedValue& owner) {
+    return owner.TextAt({"kind"}) == "Job";
+  });
+}
+
 std::vector<std::shared_ptr<const api::Pod>> FindPods(const ClusterCache& cluster,
                                                       const plan::Snapshot& snapshot) {
   const api::CacheWarmup& warmup = snapshot.warmup;
@@ -48,7 +58,11 @@ std::vector<std::shared_ptr<const api::Pod>> FindPods(const ClusterCache& cluste
     }
   };
   take(store.ByIndex(InjectedIndex(warmup.ns, warmup.name)));
-  take(store.ByIndex(BuilderIndex(warmup.uid)));
+  for (const kube::CachedObjectPtr& object : store.ByIndex(BuilderIndex(warmup.uid))) {
+    if (object->ns() == warmup.ns && IsOfJob(*object)) {
+      found.emplace(object->name(), object);
+    }
+  }
   const std::map<std::string, std::string> labels = PodLabels(snapshot.workload, warmup);
   if (!labels.empty()) {
     for (const kube::CachedObjectPtr& object : store.ListNamespace(warmup.ns)) {
@@ -155,7 +169,8 @@ void AddJobs(const ClusterCache& cluster, plan::Snapshot& snapshot) {
     if (owner.empty()) {
       continue;
     }
-    if (owner == snapshot.warmup.uid && cached->ns() == snapshot.warmup.ns) {
+    if (owner == snapshot.warmup.uid && cached->ns() == snapshot.warmup.ns &&
+        !NameOfWarmup(*cached, owner).empty()) {
       snapshot.jobs.push_back(ReadJob(*cached->Unpack()));
     } else if (!IsFinished(*cached) && IsOwnBuilderJob(cluster, *cached, owner)) {
       ++snapshot.builder_jobs_elsewhere;
@@ -256,6 +271,7 @@ plan::Snapshot Observe(const ClusterCache& cluster, const api::CacheWarmup& warm
                           .workload = ResolveWorkload(cluster, warmup),
                           .admission_missing = inputs.admission_missing,
                           .dry_run = inputs.dry_run,
+                          .release_refusal = inputs.release_refusal,
                           .jobs = inputs.refused_jobs,
                           .build_requests = inputs.build_requests};
   const kube::Object ns = cluster.namespaces.store().Get({.name = warmup.ns});

@@ -19,6 +19,7 @@ struct ObserveInputs {
   std::string admission_missing;
   std::vector<plan::BuildRequestsState> build_requests;
   std::vector<plan::BuilderJob> refused_jobs;
+  plan::ReleaseRefusal release_refusal;
   std::string agent_namespace;  // namespace of the agents' pods
 };
 

@@ -104,7 +104,8 @@ def test_token_without_node_cannot_report(identity, nodes):
 
 def test_agent_cannot_write_the_spec(agent, nodes):
     spec = {"spec": {"starts": [{"podUID": "p", "warmupUID": "w", "runAs": "image"}]}}
-    words = answer(agent, "patch", "nc", nodes[0], "--type=merge", DRY, "-p", json.dumps(spec))
+    words = answer(agent, "apply", "--server-side", DRY, "-f", "-",
+                   given=nodecache(nodes[0]) | spec)
     assert 'cannot patch resource "nodecaches"' in words
     assert "forbidden" in answer(agent, "delete", "nc", nodes[0], DRY)
     assert "forbidden" in answer(agent, "create", DRY, "-f", "-", given=nodecache("x"))
