@@ -18,6 +18,7 @@
 #include "operator/controllers/held_pods.h"
 #include "operator/controllers/nodes.h"
 #include "operator/controllers/warmups.h"
+#include "operator/dry_run/dry_run_queue.h"
 #include "operator/dry_run/dry_runs.h"
 #include "operator/observe/annotation_triggers.h"
 #include "operator/observe/cluster_cache.h"
@@ -72,19 +73,31 @@ struct Daemon::Components {
         node_queue(parts.clock),
         held_queue(parts.clock, UpTo(kHeldRetry)),
         annotation_queue(parts.clock),
-        triggers(cluster, {warmup_queue, node_queue, held_queue}),
+        dry_run_keys(parts.clock),
+        triggers(cluster, {warmup_queue, node_queue, held_queue}, config.ns),
         annotation_triggers(cluster, annotation_queue),
         events(runtime,
                {.controller = std::string(kReportingController), .instance = config.identity}),
+        release_refusals(parts.clock, [this](const std::string& ns) { AddWarmupsOf(ns); }),
         executor({.client = parts.client,
                   .clock = parts.clock,
                   .events = events,
                   .metrics = parts.metrics,
                   .log = parts.log,
-                  .job_refusals = job_refusals}),
+                  .job_refusals = job_refusals,
+                  .release_refusals = release_refusals}),
         factor_salt(
             {.client = parts.client, .clock = parts.clock, .log = parts.log, .ns = config.ns}),
+
         dry_runs(parts.client, parts.clock),
+        dry_run_queue({.dry_runs = dry_runs,
+                       .queue = dry_run_keys,
+                       .clock = parts.clock,
+                       .on_result =
+                           [this](const std::string& warmup, const model::AdmissionDryRun& result) {
+                             warmups.CountDryRun(result);
+                             warmup_queue.Add(warmup);
+                           }}),
         webhook({.ns = config.ns,
                  .root = config.root,
                  .listen_address = config.webhook_address,
@@ -107,8 +120,10 @@ struct Daemon::Components {
         warmups({.cluster = cluster,
                  .executor = executor,
                  .dry_runs = dry_runs,
+                 .dry_run_queue = dry_run_queue,
                  .build_requests = build_requests,
                  .job_refusals = job_refusals,
+                 .release_refusals = release_refusals,
                  .clock = parts.clock,
                  .metrics = parts.metrics,
                  .settings = SettingsOf(config),
@@ -126,12 +141,19 @@ struct Daemon::Components {
                        .clock = parts.clock,
                        .events = events,
                        .metrics = parts.metrics,
-                       .log = parts.log}),
+                       .log = parts.log,
+                       .release_refusals = release_refusals}),
         annotation_requests(
             cluster,
             {.client = parts.client, .clock = parts.clock, .events = events, .log = parts.log}) {
     triggers.Attach();
     annotation_triggers.Attach();
+  }
+
+  void AddWarmupsOf(const std::string& ns) {
+    for (const auto& warmup : cluster.warmup_views.ListNamespace(ns)) {
+      warmup_queue.Add(ns + "/" + warmup->name);
+    }
   }
 
   kube::Runtime runtime;
@@ -140,13 +162,16 @@ struct Daemon::Components {
   kube::WorkQueue node_queue;
   kube::WorkQueue held_queue;
   kube::WorkQueue annotation_queue;
+  kube::WorkQueue dry_run_keys;
   observe::Triggers triggers;
   observe::AnnotationTriggers annotation_triggers;
   kube::EventRecorder events;
   apply::JobRefusals job_refusals;
+  apply::ReleaseRefusals release_refusals;
   apply::Executor executor;
   apply::FactorSalt factor_salt;
   dry_run::DryRuns dry_runs;
+  dry_run::DryRunQueue dry_run_queue;
   webhook::Service webhook;
   apply::BuildRequests build_requests;
   controllers::Warmups warmups;
@@ -332,6 +357,14 @@ void Daemon::RunLeaderControllers(std::stop_token stop) {
         {.name = "annotations"}, components_->annotation_queue,
         [this](const std::string& key, std::stop_token ending) {
           return components_->annotation_requests.Reconcile(key, ending);
+        },
+        stop);
+  });
+  controllers.emplace_back([&] {
+    RunController(
+        {.name = "dry_runs", .workers = dry_run::kDryRunWorkers}, components_->dry_run_keys,
+        [this](const std::string& key, std::stop_token ending) {
+          return components_->dry_run_queue.Reconcile(key, ending);
         },
         stop);
   });

@@ -141,6 +141,9 @@ struct Injection {
   std::string container;
   std::vector<EnvVar> env;
   bool gate = false;
+  // spec.nodeSelector of the pod template whose nodes were evaluated. Pods that may run on other
+  // nodes, because they lack one of these entries, are not injected.
+  std::map<std::string, std::string> node_selector;
   std::vector<std::string> warm_revisions;  // revisions whose pods are not held; at most 16
   friend bool operator==(const Injection&, const Injection&) = default;
 };

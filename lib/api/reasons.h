@@ -43,6 +43,7 @@ inline constexpr std::string_view kDistributing = "Distributing";
 // CacheWarmup Degraded
 inline constexpr std::string_view kHealthy = "Healthy";
 inline constexpr std::string_view kBuildFailed = "BuildFailed";
+inline constexpr std::string_view kReleaseRejected = "ReleaseRejected";
 inline constexpr std::string_view kNodesFailed = "NodesFailed";
 inline constexpr std::string_view kStoreError = "StoreError";
 inline constexpr std::string_view kBundleSuspended = "BundleSuspended";  // hangs or is refused

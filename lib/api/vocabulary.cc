@@ -63,6 +63,8 @@ constexpr ReasonMeaning kReasons[] = {
 
     {reason::kHealthy, kDegraded, "No problem is known."},
     {reason::kBuildFailed, kDegraded, "Builds failed spec.compile.backoffLimit times in a row."},
+    {reason::kReleaseRejected, kDegraded,
+     "The API server rejects the release of held pods in the namespace, so new pods are not held."},
     {reason::kNodesFailed, kDegraded, "Nodes cannot fetch, verify or activate a bundle."},
     {reason::kStoreError, kDegraded, "The store rejects requests or cannot be reached."},
     {reason::kBundleSuspended, "CacheWarmup, conditions Degraded and Warm; status.builders",

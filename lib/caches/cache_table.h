@@ -34,7 +34,7 @@ class CacheTable {
   //   path     does not overlap the path of another cache; default: the name
   //   include  at most 32 globs of printable ASCII ("*" within a directory, "**" across
   //            directories, "?" one character); empty: "**"
-  // All entries together take at most 8 KiB when encoded. INVALID_ARGUMENT names the field
+  // All entries together take at most 5 KiB when encoded. INVALID_ARGUMENT names the field
   // ("spec.caches[2].env: ...").
   static absl::StatusOr<CacheTable> Make(const std::vector<api::CacheChoice>& entries);
   // Returns the table of a warmup that names no cache: every preset that is not opt-in.

@@ -19,7 +19,7 @@ constexpr size_t kEnvMax = 128;
 constexpr size_t kCachePathMax = 128;
 // Limits the entries so that a NodeCache fits into the 1.5 MiB that etcd accepts: a NodeCache holds
 // the entries of 64 warmups, their bundles and the status of the agent.
-constexpr size_t kEncodedBytesMax = 8U << 10U;
+constexpr size_t kEncodedBytesMax = 5U << 10U;
 constexpr size_t kBytesPerGlob = 3;     // quotes and comma
 constexpr size_t kBytesPerCache = 150;  // for field names and the API server's managedFields
 

@@ -91,20 +91,27 @@ struct Executor::Released {
   std::vector<const model::GateRelease*> releases;
 };
 
-absl::StatusOr<bool> ReleaseGate(kube::Client& client, gate::SlowNamespaceLimiter& turns,
-                                 const model::GateRelease& release, std::stop_token stop) {
+absl::StatusOr<bool> ReleaseGate(const ReleaseDependencies& deps, const model::GateRelease& release,
+                                 std::stop_token stop) {
+  const std::string& ns = release.pod->meta.ns;
   const render::HostRules rules{.excluded = release.excluded, .preferred = release.preferred};
   const bool prefers = !release.preferred.empty() && release.excluded.empty();
   bool done = false;
   const auto patch = [&](const std::stop_token& ending) {
-    absl::StatusOr<bool> released = ReleaseWith(client, release, rules, ending);
+    absl::StatusOr<bool> released = ReleaseWith(deps.client, release, rules, ending);
     if (IsRejected(released.status()) && prefers) {
-      released = ReleaseWith(client, release, {}, ending);
+      released = ReleaseWith(deps.client, release, {}, ending);
     }
     done = released.ok() && *released;
     return released.status();
   };
-  CW_RETURN_IF_ERROR(turns.Run(release.pod->meta.ns, std::move(stop), patch));
+  const absl::Status status = deps.turns.Run(ns, std::move(stop), patch);
+  if (IsRejected(status) && release.excluded.empty()) {
+    deps.refusals.Record(ns, Message(status));
+  } else if (done) {
+    deps.refusals.Forget(ns);
+  }
+  CW_RETURN_IF_ERROR(status);
   return done;
 }
 
@@ -221,6 +228,14 @@ absl::Status Executor::ChangeJobs(const model::Snapshot& snapshot, const model::
   for (const std::string& name : plan.jobs_to_delete) {
     const auto answer = deps_.client.Do(
         kube::Delete(kube::kJobs, {.ns = snapshot.warmup.ns, .name = name}, {}), stop);
+    // Without the right to delete Jobs (builders.jobsMax is 0) the Job ends by itself or with its
+    // owner.
+    if (absl::IsPermissionDenied(answer.status())) {
+      deps_.log.Warning(
+          "deletion of a builder Job rejected by the API server",
+          {{"job", snapshot.warmup.ns + "/" + name}, {"err", Message(answer.status())}});
+      continue;
+    }
     if (!answer.ok() && !absl::IsNotFound(answer.status())) {
       return cachewarm::Annotate(answer.status(), "cannot delete builder Job " + name);
     }
@@ -289,7 +304,9 @@ absl::StatusOr<size_t> Executor::ReleaseAll(const model::Snapshot& snapshot,
   const std::string counted = warmup.resource_version.empty() ? "" : warmup.name;
   return TryAll(releases.size(), stop, [&](size_t i) {
     const model::GateRelease& release = releases[i];
-    const auto done = ReleaseGate(deps_.client, turns_, release, stop);
+    const auto done =
+        ReleaseGate({.client = deps_.client, .turns = turns_, .refusals = deps_.release_refusals},
+                    release, stop);
     if (done.ok() && *done) {
       released.Add(release);
       deps_.metrics.CountRelease(warmup.ns, counted, release.reason, release.held_seconds);

@@ -14,6 +14,7 @@
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/event_recorder.h"
 #include "operator/apply/job_refusals.h"
+#include "operator/apply/release_refusals.h"
 #include "operator/metrics.h"
 #include "operator/model/plan.h"
 
@@ -27,6 +28,7 @@ struct Dependencies {
   const op::Metrics& metrics;
   Log& log;
   JobRefusals& job_refusals;
+  ReleaseRefusals& release_refusals;
   // Maximum concurrent API requests, over all plans, that release pods or write NodeCaches or
   // annotations. Each connection takes 0.1 MB.
   size_t width = 16;
@@ -49,7 +51,8 @@ struct ExecuteResult {
 // gone.
 //
 // The rejection of a request for one node or pod is not an error: each step counts its rejections
-// and logs them once. A rejected Job is recorded in `job_refusals`. gate::SlowNamespaceLimiter
+// and logs them once. A rejected Job is recorded in `job_refusals`, a rejected release in
+// `release_refusals`. gate::SlowNamespaceLimiter
 // limits how long patches of pods wait for slow webhooks. Updates the metrics of a step after the
 // step succeeded, and records a pod's event after its release.
 class Executor {
@@ -89,6 +92,13 @@ class Executor {
   mutable gate::SlowNamespaceLimiter turns_;
 };
 
+// Dependencies of ReleaseGate().
+struct ReleaseDependencies {
+  kube::Client& client;
+  gate::SlowNamespaceLimiter& turns;
+  ReleaseRefusals& refusals;
+};
+
 // Removes the scheduling gate from one pod. Returns true if this call removed it, false if it was
 // already gone.
 //
@@ -96,8 +106,9 @@ class Executor {
 // admission policy forbids it), releases the pod without the preference. If the API server rejects
 // an exclusion of unusable nodes, returns the error: the next plan decides again, and
 // controllers::HeldPods releases the pod past its deadline. Also returns ABORTED and
-// DEADLINE_EXCEEDED of `turns`, which limits patches in slow namespaces.
-absl::StatusOr<bool> ReleaseGate(kube::Client& client, gate::SlowNamespaceLimiter& turns,
-                                 const model::GateRelease& release, std::stop_token stop);
+// DEADLINE_EXCEEDED of `turns`, which limits patches in slow namespaces. Records in `refusals` the
+// rejection of a release that changes no affinity, and every success.
+absl::StatusOr<bool> ReleaseGate(const ReleaseDependencies& deps, const model::GateRelease& release,
+                                 std::stop_token stop);
 
 }  // namespace cachewarm::apply

@@ -167,9 +167,10 @@ absl::Status HeldPods::Release(const std::shared_ptr<const api::Pod>& pod, std::
   const double held_seconds = std::chrono::duration<double>(held).count();
   CW_ASSIGN_OR_RETURN(
       const bool released,
-      apply::ReleaseGate(deps_.client, turns_,
-                         {.pod = pod, .reason = std::string(reason), .held_seconds = held_seconds},
-                         std::move(stop)));
+      apply::ReleaseGate(
+          {.client = deps_.client, .turns = turns_, .refusals = deps_.release_refusals},
+          {.pod = pod, .reason = std::string(reason), .held_seconds = held_seconds},
+          std::move(stop)));
   if (!released) {
     return absl::OkStatus();
   }

@@ -16,6 +16,7 @@
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/controller.h"
 #include "lib/kube/runtime/event_recorder.h"
+#include "operator/apply/release_refusals.h"
 #include "operator/metrics.h"
 #include "operator/observe/cluster_cache.h"
 #include "operator/plan/gates/hold_deadline.h"
@@ -59,6 +60,7 @@ class HeldPods {
     kube::EventSink& events;
     const op::Metrics& metrics;
     Log& log;
+    apply::ReleaseRefusals& release_refusals;
   };
 
   // All references must outlive this object.

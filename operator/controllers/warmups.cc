@@ -149,24 +149,22 @@ absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
   if (!plan.jobs_to_create.empty() && !deps_.job_refusals.Of(warmup.uid).empty()) {
     return kube::Outcome{.requeue_after = Duration(0)};
   }
-  CW_ASSIGN_OR_RETURN(const kube::Outcome tried, RunDryRun(warmup, plan, stop));
-  return Sooner(Sooner({.requeue_after = plan.requeue_after}, tried), RetryOf(*executed));
+  const kube::Outcome dry_run = RequestDryRun(warmup, plan);
+  return Sooner(Sooner({.requeue_after = plan.requeue_after}, dry_run), RetryOf(*executed));
 }
 
-absl::StatusOr<kube::Outcome> Warmups::RunDryRun(const api::CacheWarmup& warmup,
-                                                 const model::Plan& plan, std::stop_token stop) {
-  std::optional<model::AdmissionDryRun> result;
+void Warmups::CountDryRun(const model::AdmissionDryRun& result) const {
+  deps_.metrics.admission_dry_runs.Add({std::string(ResultName(result))});
+}
+
+kube::Outcome Warmups::RequestDryRun(const api::CacheWarmup& warmup, const model::Plan& plan) {
   const bool lacks_pods = observe::LacksPods(deps_.cluster, warmup);
   if (plan.dry_run.has_value()) {
-    result = deps_.dry_runs.Run(warmup.uid, warmup.ns, *plan.dry_run, stop);
+    deps_.dry_run_queue.Request(warmup, *plan.dry_run);
   } else if (lacks_pods) {
-    result = deps_.dry_runs.Rerun(warmup.uid, warmup.ns, kDryRunInterval, stop);
+    deps_.dry_run_queue.RequestAgain(warmup, kDryRunInterval);
   }
-  if (result.has_value()) {
-    deps_.metrics.admission_dry_runs.Add({std::string(ResultName(*result))});
-    return kube::Outcome{.requeue_after = Duration(0)};
-  }
-  return kube::Outcome{.requeue_after = lacks_pods ? std::optional(kDryRunInterval) : std::nullopt};
+  return {.requeue_after = lacks_pods ? std::optional(kDryRunInterval) : std::nullopt};
 }
 
 absl::StatusOr<kube::Outcome> Warmups::CleanUp(const kube::ObjectName& name,
@@ -215,7 +213,7 @@ void Warmups::ForgetOthers(const kube::ObjectName& name, const std::string& uid)
 }
 
 std::pair<model::Snapshot, model::Plan> Warmups::Decide(const api::CacheWarmup& warmup,
-                                                      std::string salt) {
+                                                        std::string salt) {
   std::lock_guard lock(observe_mutex_);
   model::Snapshot snapshot = Observe(warmup, std::move(salt));
   model::Plan plan = plan::Decide(snapshot);
@@ -232,6 +230,7 @@ model::Snapshot Warmups::Observe(const api::CacheWarmup& warmup, std::string sal
                            .admission_missing = deps_.admission_missing(),
                            .build_requests = deps_.build_requests.States(warmup.uid),
                            .refused_jobs = deps_.job_refusals.Of(warmup.uid),
+                           .release_refusal = deps_.release_refusals.Of(warmup.ns),
                            .agent_namespace = deps_.agent_namespace});
 }
 

@@ -14,6 +14,8 @@
 #include "operator/apply/build_requests.h"
 #include "operator/apply/executor.h"
 #include "operator/apply/job_refusals.h"
+#include "operator/apply/release_refusals.h"
+#include "operator/dry_run/dry_run_queue.h"
 #include "operator/dry_run/dry_runs.h"
 #include "operator/observe/observe_warmup.h"
 
@@ -31,8 +33,10 @@ class Warmups {
     const observe::ClusterCache& cluster;
     const apply::Executor& executor;
     dry_run::DryRuns& dry_runs;
+    dry_run::DryRunQueue& dry_run_queue;
     apply::BuildRequests& build_requests;
     apply::JobRefusals& job_refusals;
+    const apply::ReleaseRefusals& release_refusals;
     const Clock& clock;
     const op::Metrics& metrics;
     model::Settings settings;
@@ -48,10 +52,13 @@ class Warmups {
 
   absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
 
+  // Counts a result of `dry_run_queue`.
+  void CountDryRun(const model::AdmissionDryRun& result) const;
+
  private:
   absl::StatusOr<kube::Outcome> Advance(const api::CacheWarmup& warmup, std::stop_token stop);
-  absl::StatusOr<kube::Outcome> RunDryRun(const api::CacheWarmup& warmup, const model::Plan& plan,
-                                          std::stop_token stop);
+  // Queues the dry run that the plan requests, or a repetition while the workload lacks pods.
+  kube::Outcome RequestDryRun(const api::CacheWarmup& warmup, const model::Plan& plan);
   absl::StatusOr<kube::Outcome> CleanUp(const kube::ObjectName& name, const std::string& live_uid,
                                         std::stop_token stop);
   // Clears the state that this and other components keep for earlier warmups of this name. `uid` is

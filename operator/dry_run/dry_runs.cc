@@ -8,6 +8,7 @@
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/error.h"
+#include "lib/kube/runtime/stop_after.h"
 
 namespace cachewarm::dry_run {
 namespace {
@@ -19,14 +20,19 @@ constexpr std::array<std::string_view, 6> kInconclusive = {
     "exceeded quota",         "does not support dry run", "failed calling webhook",
     "cannot create resource", "is being terminated",      "only with dryRun"};
 
-absl::Status DryRunCreate(kube::Client& client, const std::string& ns, codec::Json pod,
+// Sends the request once, and ends it after kDryRunLimit.
+absl::Status DryRunCreate(kube::Client& client, const Clock& clock, codec::Json pod,
                           std::stop_token stop) {
+  kube::Request request = kube::Create(
+      kube::kPods, pod, {.field_manager = std::string(api::kOperatorManager), .dry_run = true});
+  request.idempotent = false;
+  const kube::StopAfter over(clock, kDryRunLimit, std::move(stop));
+  return client.Do(request, over.token()).status();
+}
+
+codec::Json Within(const std::string& ns, codec::Json pod) {
   pod["metadata"]["namespace"] = ns;
-  return client
-      .Do(kube::Create(kube::kPods, pod,
-                       {.field_manager = std::string(api::kOperatorManager), .dry_run = true}),
-          stop)
-      .status();
+  return pod;
 }
 
 }  // namespace
@@ -53,9 +59,11 @@ model::AdmissionDryRun DryRuns::Last(const std::string& warmup_uid) const {
 model::AdmissionDryRun DryRuns::Run(const std::string& warmup_uid, const std::string& ns,
                                     const model::DryRunRequest& request, std::stop_token stop) {
   model::AdmissionDryRun result{.fingerprint = request.fingerprint};
-  result.unmodified = Classify(DryRunCreate(client_, ns, *request.unmodified, stop));
+  result.unmodified =
+      Classify(DryRunCreate(client_, clock_, Within(ns, *request.unmodified), stop));
   if (result.unmodified != model::DryRunResult::kRefused) {
-    const absl::Status injected = DryRunCreate(client_, ns, *request.injected, stop);
+    const absl::Status injected =
+        DryRunCreate(client_, clock_, Within(ns, *request.injected), stop);
     result.injected = Classify(injected);
     result.message = injected.ok() ? "" : Message(injected);
   }

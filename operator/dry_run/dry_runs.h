@@ -19,6 +19,10 @@ namespace cachewarm::dry_run {
 // operator and an unreachable server are kUnknown.
 model::DryRunResult Classify(const absl::Status& status);
 
+// Time after which a dry-run create is cancelled and counts as kUnknown. It is not retried: the
+// plan requests another dry run later.
+inline constexpr Duration kDryRunLimit{3'000};
+
 // Creates two pods with dryRun=All, one unmodified and one injected, and keeps the last result of
 // each warmup. State is in memory only: a new leader repeats the dry runs. Thread-safe.
 class DryRuns {

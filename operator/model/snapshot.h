@@ -72,6 +72,15 @@ struct CreateFailure {
   std::string message;  // from the ReplicaFailure condition or the FailedCreate event
 };
 
+// The last release of a held pod that the API server rejected in the warmup's namespace.
+struct ReleaseRefusal {
+  WallTime time{};      // zero: none
+  std::string message;  // the API server's error
+};
+
+// Time during which no pod of a namespace gets a gate after a release there was rejected.
+inline constexpr Duration kReleaseRefusalLasts = std::chrono::minutes(10);
+
 // Availability constraints of the workload and its PodDisruptionBudgets, and settings that forbid
 // holding pods.
 struct RolloutConstraints {
@@ -167,6 +176,7 @@ struct Snapshot {
   std::string admission_missing;
   AdmissionDryRun dry_run;
   CreateFailure create_failure;
+  ReleaseRefusal release_refusal;
   // By pod uid: kubelet's error about the cache volume. Has only pods whose containers have not
   // started.
   std::map<std::string, std::string> mount_failures;

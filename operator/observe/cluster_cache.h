@@ -105,6 +105,8 @@ inline constexpr const char* kWarmingIndex = "warming";
 // Label of an agent's pod (agent.yaml of the chart).
 inline constexpr std::string_view kAgentLabel = "app.kubernetes.io/component";
 inline constexpr std::string_view kAgentLabelValue = "agent";
+inline constexpr std::string_view kAgentNameLabel = "app.kubernetes.io/name";
+inline constexpr std::string_view kAgentNameLabelValue = "cachewarm";
 std::string InjectedIndex(const std::string& ns, const std::string& warmup);
 std::string BuilderIndex(const std::string& warmup_uid);
 inline constexpr const char* kHeldIndex = "held";

@@ -38,6 +38,16 @@ bool IsLabelled(const kube::CachedObject& object,
   });
 }
 
+// Returns true if a Job controls the pod. The labels of a builder's pod are no proof, because
+// anyone can set them.
+bool IsOfJob(const kube::CachedObject& pod) {
+  const std::vector<codec::PackedValue> owners =
+      pod.value().At({"metadata", "ownerReferences"}).Items();
+  return std::any_of(owners.begin(), owners.end(), [](const codec::PackedValue& owner) {
+    return owner.TextAt({"kind"}) == "Job";
+  });
+}
+
 std::vector<std::shared_ptr<const api::Pod>> FindPods(const ClusterCache& cluster,
                                                       const model::Snapshot& snapshot) {
   const api::CacheWarmup& warmup = snapshot.warmup;
@@ -49,7 +59,11 @@ std::vector<std::shared_ptr<const api::Pod>> FindPods(const ClusterCache& cluste
     }
   };
   take(store.ByIndex(InjectedIndex(warmup.ns, warmup.name)));
-  take(store.ByIndex(BuilderIndex(warmup.uid)));
+  for (const kube::CachedObjectPtr& object : store.ByIndex(BuilderIndex(warmup.uid))) {
+    if (object->ns() == warmup.ns && IsOfJob(*object)) {
+      found.emplace(object->name(), object);
+    }
+  }
   const std::map<std::string, std::string> labels = PodLabels(snapshot.workload, warmup);
   if (!labels.empty()) {
     for (const kube::CachedObjectPtr& object : store.ListNamespace(warmup.ns)) {
@@ -153,7 +167,8 @@ void AddJobs(const ClusterCache& cluster, model::Snapshot& snapshot) {
     if (owner.empty()) {
       continue;
     }
-    if (owner == snapshot.warmup.uid && cached->ns() == snapshot.warmup.ns) {
+    if (owner == snapshot.warmup.uid && cached->ns() == snapshot.warmup.ns &&
+        !NameOfWarmup(*cached, owner).empty()) {
       snapshot.jobs.push_back(ReadJob(*cached->Unpack()));
     } else if (!IsFinished(*cached) && IsOwnBuilderJob(cluster, *cached, owner)) {
       ++snapshot.builder_jobs_elsewhere;
@@ -247,16 +262,17 @@ void AddNodes(const ClusterCache& cluster, const std::string& agent_namespace,
 }  // namespace
 
 model::Snapshot Observe(const ClusterCache& cluster, const api::CacheWarmup& warmup,
-                       const ObserveInputs& inputs) {
+                        const ObserveInputs& inputs) {
   model::Snapshot snapshot{.now = inputs.now,
-                          .settings = inputs.settings,
-                          .factor_salt = inputs.factor_salt,
-                          .warmup = warmup,
-                          .workload = ResolveWorkload(cluster, warmup),
-                          .admission_missing = inputs.admission_missing,
-                          .dry_run = inputs.dry_run,
-                          .jobs = inputs.refused_jobs,
-                          .build_requests = inputs.build_requests};
+                           .settings = inputs.settings,
+                           .factor_salt = inputs.factor_salt,
+                           .warmup = warmup,
+                           .workload = ResolveWorkload(cluster, warmup),
+                           .admission_missing = inputs.admission_missing,
+                           .dry_run = inputs.dry_run,
+                           .release_refusal = inputs.release_refusal,
+                           .jobs = inputs.refused_jobs,
+                           .build_requests = inputs.build_requests};
   const kube::Object ns = cluster.namespaces.store().Get({.name = warmup.ns});
   if (ns != nullptr) {
     snapshot.namespace_labels = kube::LabelsOf(*ns);
@@ -284,13 +300,13 @@ model::NodeView ObserveNode(const ClusterCache& cluster, const std::string& agen
 }
 
 model::Snapshot ObserveOnNode(const ClusterCache& cluster, const api::CacheWarmup& warmup,
-                             const ObserveInputs& inputs, const model::NodeView& node) {
+                              const ObserveInputs& inputs, const model::NodeView& node) {
   model::Snapshot snapshot{.now = inputs.now,
-                          .settings = inputs.settings,
-                          .factor_salt = inputs.factor_salt,
-                          .warmup = warmup,
-                          .workload = ResolveWorkload(cluster, warmup),
-                          .nodes = {node}};
+                           .settings = inputs.settings,
+                           .factor_salt = inputs.factor_salt,
+                           .warmup = warmup,
+                           .workload = ResolveWorkload(cluster, warmup),
+                           .nodes = {node}};
   if (snapshot.workload.kind == model::WorkloadKind::kSelector) {
     snapshot.pods = FindPods(cluster, snapshot);
   }

@@ -20,6 +20,7 @@ struct ObserveInputs {
   std::string admission_missing;
   std::vector<model::BuildRequestsState> build_requests;
   std::vector<model::BuilderJob> refused_jobs;
+  model::ReleaseRefusal release_refusal;
   std::string agent_namespace;  // namespace of the agents' pods
 };
 

@@ -49,6 +49,13 @@ bool MayAffect(const api::CacheWarmup& warmup, const api::Labels& labels) {
   return api::HasLabels(labels, warmup.status.injection->labels);
 }
 
+// Other products have a component named agent too.
+bool IsAgent(const api::Labels& labels) {
+  return api::HasLabels(labels,
+                        {{std::string(kAgentLabel), std::string(kAgentLabelValue)},
+                         {std::string(kAgentNameLabel), std::string(kAgentNameLabelValue)}});
+}
+
 using Entries = std::map<std::string, const codec::Json*>;
 
 // Returns the items of the list at `path` in a NodeCache, each under the value of its member `key`.
@@ -224,8 +231,7 @@ void Triggers::OnPod(const kube::Change& change) {
   } else if (change.before != nullptr && IsHeldAtGate(*change.before)) {
     AddRestOfGroup(change);
   }
-  if (const auto agent = labels.find(kAgentLabel);
-      agent != labels.end() && agent->second == kAgentLabelValue) {
+  if (name.ns == agent_namespace_ && IsAgent(labels)) {
     AddAllWarmups(kClusterBurst);
     if (const std::string node = codec::TextAt(pod, {"spec", "nodeName"}); !node.empty()) {
       queues_.nodes.AddAfter(node, kPodBurst);

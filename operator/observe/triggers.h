@@ -23,7 +23,8 @@ class Triggers {
  public:
   // `cluster` and the queues must outlive this object; this object must outlive the threads of
   // `cluster`.
-  Triggers(ClusterCache& cluster, Queues queues) : cluster_(cluster), queues_(queues) {}
+  Triggers(ClusterCache& cluster, Queues queues, std::string agent_namespace)
+      : cluster_(cluster), queues_(queues), agent_namespace_(std::move(agent_namespace)) {}
 
   // Call before ClusterCache::Start().
   void Attach();
@@ -56,6 +57,7 @@ class Triggers {
 
   ClusterCache& cluster_;
   Queues queues_;
+  std::string agent_namespace_;
 };
 
 }  // namespace cachewarm::observe

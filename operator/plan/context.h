@@ -160,6 +160,12 @@ struct Context {
   bool may_hold() const {
     return in.warmup.spec.gate.mode != api::GateMode::kNever && hold.never_held == nullptr;
   }
+  // True if the API server recently rejected the release of a held pod in this namespace. A pod
+  // that is held now might be held for ever.
+  bool releases_rejected() const {
+    return in.release_refusal.time != WallTime{} &&
+           in.now < in.release_refusal.time + kReleaseRefusalLasts;
+  }
   const std::string& uid() const { return in.warmup.uid; }
 };
 

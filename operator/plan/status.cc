@@ -8,6 +8,7 @@
 #include "lib/api/reasons.h"
 #include "operator/plan/builders/jobs.h"
 #include "operator/plan/decisions.h"
+#include "operator/plan/gates/candidate_nodes.h"
 #include "operator/plan/starts/savings.h"
 
 namespace cachewarm::plan {
@@ -22,10 +23,12 @@ bool CountsForWarm(const NodeState& node) {
   return node.ready && (node.possible || node.target >= 0);
 }
 
-// True if the bundle for pods with `factors` is active on every Ready node to which such pods could
-// be scheduled, and there is such a node. Ignores nodes that still have a startup taint.
-bool IsWarmEverywhere(const DistributedContext& context, const PodFactors& factors) {
-  bool any = false;
+// True if the bundle for pods with `factors` is active on at least nine in ten of the Ready nodes
+// to which such pods could be scheduled, and there is such a node. Every such node must have
+// prepared the directory. Ignores nodes that still have a startup taint.
+bool IsWarmNearlyEverywhere(const DistributedContext& context, const PodFactors& factors) {
+  size_t all = 0;
+  size_t cold = 0;
   for (const NodeState& node : context.nodes) {
     if (!node.ready || !node.possible || HasStartupTaint(*node.view->node)) {
       continue;
@@ -34,13 +37,11 @@ bool IsWarmEverywhere(const DistributedContext& context, const PodFactors& facto
       return false;
     }
     if (node.target >= 0) {
-      any = true;
-      if (!IsWarm(context, context.bundles, node, factors)) {
-        return false;
-      }
+      ++all;
+      cold += IsWarm(context, context.bundles, node, factors) ? 0U : 1U;
     }
   }
-  return any;
+  return all > 0 && IsMinority(cold, all);
 }
 
 std::vector<std::string> WarmRevisions(const DistributedContext& context) {
@@ -55,9 +56,9 @@ std::vector<std::string> WarmRevisions(const DistributedContext& context) {
       }
     }
   }
-  const bool warm_now = IsWarmEverywhere(context, context.pod_template.factors);
+  const bool warm_now = IsWarmNearlyEverywhere(context, context.pod_template.factors);
   const auto is_warm = [&](const PodFactors& each) {
-    return each == context.pod_template.factors ? warm_now : IsWarmEverywhere(context, each);
+    return each == context.pod_template.factors ? warm_now : IsWarmNearlyEverywhere(context, each);
   };
   std::vector<std::string> out;
   for (const std::string& revision : context.starts.proven_revisions) {
@@ -233,6 +234,15 @@ std::optional<api::ConditionUpdate> FailedNodes(const Context& context) {
 }
 
 api::ConditionUpdate EvaluateDegraded(const DistributedContext& context) {
+  if (context.releases_rejected()) {
+    return {.holds = true,
+            .reason = std::string(reason::kReleaseRejected),
+            .message = TruncateMessage(fmt::format(
+                "the API server rejects the release of held pods in namespace {}, so new pods are "
+                "not held; allow service account cachewarm-operator to remove the scheduling gate "
+                "{} of pods: {}",
+                context.in.warmup.ns, api::kSchedulingGate, context.in.release_refusal.message))};
+  }
   if (const api::BuilderStatus* builder = FindExhausted(context)) {
     return {.holds = true,
             .reason = std::string(reason::kBuildFailed),

@@ -25,6 +25,7 @@ using model::ObjectRef;
 using model::OtherWarmup;
 using model::Plan;
 using model::PodAnnotation;
+using model::ReleaseRefusal;
 using model::RolloutConstraints;
 using model::RunsToCompletion;
 using model::Settings;

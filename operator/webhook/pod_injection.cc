@@ -37,6 +37,8 @@ bool ShouldInject(const api::CacheWarmup& warmup, const Json& pod, const api::La
   const bool is_claimed =
       annotations != nullptr && annotations->contains(std::string(api::kWarmupAnnotation));
   return api::HasLabels(labels, injection.labels) &&
+         api::HasLabels(codec::Texts(codec::At(pod, {"spec", "nodeSelector"})),
+                        injection.node_selector) &&
          codec::Named(codec::ListAt(pod, {"spec", "containers"}), injection.container) != nullptr &&
          (!is_claimed || codec::TextAt(*annotations, {api::kWarmupAnnotation}) == warmup.name);
 }

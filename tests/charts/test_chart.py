@@ -157,6 +157,58 @@ def test_images_and_placement_are_values(helm):
     assert spec["tolerations"] == [{"key": "infra", "operator": "Exists"}]
 
 
+def test_without_builder_jobs_the_operator_may_not_write_jobs(helm, rendered):
+    def verbs(objects):
+        rules = objects["ClusterRole", "cachewarm-operator"]["rules"]
+        return next(rule["verbs"] for rule in rules if rule["resources"] == ["jobs"])
+
+    assert verbs(rendered) == ["list", "watch", "create", "delete"]
+    assert verbs(helm.template("--set", "builders.jobsMax=0")) == ["list", "watch"]
+
+
+def test_builder_jobs_mount_only_listed_directories(helm):
+    rendered = helm.template("--set", "builders.hostPaths={/models,/mnt/data}")
+    policy = rendered["ValidatingAdmissionPolicy", "operator-jobs.cachewarm.io"]["spec"]
+    (rule,) = [each["expression"] for each in policy["validations"]
+               if "variables.paths" in each["expression"]]
+    assert rule.endswith("|| p.startsWith('/models/') || p.startsWith('/mnt/data/'))")
+    none = helm.template("--set-json", "builders.hostPaths=[]")
+    policy = none["ValidatingAdmissionPolicy", "operator-jobs.cachewarm.io"]["spec"]
+    (rule,) = [each["expression"] for each in policy["validations"]
+               if "variables.paths" in each["expression"]]
+    assert rule.endswith("p.startsWith('/var/lib/cachewarm/' + request.namespace + '/'))")
+
+
+def test_host_path_policy_is_optional(helm, rendered):
+    key = ("ValidatingAdmissionPolicy", "host-paths.cachewarm.io")
+    rules = rendered[key]["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"]
+    assert rules == [{"key": "kubernetes.io/metadata.name", "operator": "NotIn",
+                      "values": ["cachewarm-system"]}]
+    without = helm.template("--set", "hostPathPolicy.enabled=false")
+    assert key not in without
+    assert ("ValidatingAdmissionPolicyBinding", "host-paths.cachewarm.io") not in without
+
+
+def test_flow_control_is_optional(helm, rendered):
+    kinds = ("FlowSchema", "PriorityLevelConfiguration")
+    schemas = {name: thing["spec"] for (kind, name), thing in rendered.items()
+               if kind == "FlowSchema"}
+    levels = {name for kind, name in rendered if kind == "PriorityLevelConfiguration"}
+    assert {name: spec["priorityLevelConfiguration"]["name"] for name, spec in schemas.items()} == {
+        "cachewarm-lease": "leader-election", "cachewarm-operator": "cachewarm-operator",
+        "cachewarm-agents": "cachewarm-agents"}
+    assert levels == {"cachewarm-operator", "cachewarm-agents"}
+    # The schema with the lower number matches first.
+    assert (schemas["cachewarm-lease"]["matchingPrecedence"]
+            < schemas["cachewarm-operator"]["matchingPrecedence"])
+    accounts = {subject["serviceAccount"]["name"] for spec in schemas.values()
+                for rule in spec["rules"] for subject in rule["subjects"]}
+    assert accounts == {"cachewarm-operator", "cachewarm-release", "cachewarm-uninstall",
+                        "cachewarm-agent"}
+    without = helm.template("--set", "flowControl.enabled=false")
+    assert not [key for key in without if key[0] in kinds]
+
+
 def test_node_directory_is_optional(helm):
     rendered = helm.template("--set", "agent.nodeDirectory=")
     spec, container = pod_of(rendered, "DaemonSet", "cachewarm-agent")

@@ -9,13 +9,14 @@ constexpr Field<EnvVar> kEnvVar[] = {
     Always<&EnvVar::value>("value", {.bytes = 1024}),
 };
 
-// The admission policy reads every field but the last: a field that is absent would be a CEL error,
-// which prevents the injection.
+// The admission policy reads the first four fields without a check: if one were absent, the CEL
+// error would prevent the injection.
 constexpr Field<Injection> kInjection[] = {
     Always<&Injection::labels>("labels", kLabelMap),
     Always<&Injection::container>("container", kLabel),
     Always<&Injection::gate>("gate"),
     Always<&Injection::env, kEnvVar>("env", {.items = 128}),
+    Optional<&Injection::node_selector>("nodeSelector", kLabelMap),
     Optional<&Injection::warm_revisions>("warmRevisions", {.items = 16, .bytes = kLabelBytes}),
 };
 

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <iterator>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "lib/api/reasons.h"
+#include "lib/codec/json.h"
+#include "lib/codec/json_path.h"
+#include "lib/codec/json_value.h"
 #include "operator/plan/acceptance/refusals.h"
 #include "operator/plan/decisions.h"
 
@@ -11,6 +17,8 @@ namespace cachewarm::plan {
 namespace reason = api::reason;
 
 namespace {
+
+constexpr size_t kNodeSelectorMax = 32;
 
 // Evaluates the checks, in their order, and fills the parts of `out` that do not depend on a
 // refusal.
@@ -27,10 +35,41 @@ Refusal EvaluateRefusals(const Context& context, Acceptance& out) {
   return refusal ? refusal : dry_run.refusal;
 }
 
+// Returns the node selector by which the nodes of this plan were evaluated. Pods of one workload
+// with several templates (a group, or the workloads of a selector) may each have another one: then
+// returns the entries that all have, so that the pods of every template are injected.
+std::map<std::string, std::string> EvaluatedNodeSelector(const Context& context) {
+  const auto selector_of = [](const codec::Json& object) {
+    return codec::Texts(codec::At(object, {"spec", "nodeSelector"}));
+  };
+  const WorkloadKind kind = context.in.workload.kind;
+  if (kind == WorkloadKind::kGroup) {
+    return {};
+  }
+  auto out = selector_of(*context.pod_template.pod_template);
+  for (const PodView& pod : context.pods) {
+    if (kind != WorkloadKind::kSelector || pod.of_job || pod.finished ||
+        pod.pod->object == nullptr) {
+      continue;
+    }
+    const auto other = selector_of(*pod.pod->object);
+    std::erase_if(out, [&](const auto& entry) {
+      const auto found = other.find(entry.first);
+      return found == other.end() || found->second != entry.second;
+    });
+  }
+  // A longer list does not fit the schema, and each entry only restricts further.
+  while (out.size() > kNodeSelectorMax) {
+    out.erase(std::prev(out.end()));
+  }
+  return out;
+}
+
 api::Injection MakeInjection(const Context& context) {
   api::Injection out{.labels = InjectionLabels(context),
                      .container = context.pod_template.factors.container,
-                     .env = context.workload.env};
+                     .env = context.workload.env,
+                     .node_selector = EvaluatedNodeSelector(context)};
   if (context.in.warmup.status.injection) {
     out.warm_revisions = context.in.warmup.status.injection->warm_revisions;
   }

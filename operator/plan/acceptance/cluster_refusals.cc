@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "lib/api/reasons.h"
@@ -12,9 +13,11 @@ namespace reason = api::reason;
 
 namespace {
 
-// Pods are injected even if up to this number of nodes has no usable directory: the release of a
-// held pod can exclude those nodes.
-constexpr size_t kUnpreparedMax = 1;
+// Pods are injected even if one node in so many, or a single one, has no usable directory: the
+// release of a held pod excludes those nodes.
+constexpr size_t kNodesPerUnprepared = 10;
+// A release excludes at least this many nodes, however many pods are released (gates/gates.cc).
+constexpr size_t kUnpreparedMax = 64;
 // After the API server has rejected a pod, injection is retried with real pods at this interval if
 // the dry run is inconclusive (exhausted quota, webhook without dry-run support).
 constexpr Duration kRetryWithoutDryRun = std::chrono::hours(1);
@@ -63,7 +66,9 @@ constexpr std::string_view kFreshNodesRemedy =
 
 std::string Describe(const NodeState& node) {
   return fmt::format("{} ({})", node.view->node->meta.name,
-                     node.problem.empty() ? "no cachewarm agent is ready there" : node.problem);
+                     node.problem.empty()
+                         ? "no cachewarm agent is ready there; check its pod and agent.tolerations"
+                         : node.problem);
 }
 
 Refusal Unprepared(const AcceptanceContext& context) {
@@ -79,7 +84,8 @@ Refusal Unprepared(const AcceptanceContext& context) {
                               kFreshNodesRemedy));
   }
   // No pod is held while the warmup is paused, so none can be kept off an unprepared node.
-  const size_t allowed = context.may_hold() && !context.paused() ? kUnpreparedMax : 0;
+  const size_t share = std::clamp(count.prepared / kNodesPerUnprepared, size_t{1}, kUnpreparedMax);
+  const size_t allowed = context.may_hold() && !context.paused() ? share : 0;
   const size_t unprepared = count.pending + count.cannot.size();
   const bool enough =
       count.prepared > 0 &&

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "lib/api/names.h"
-#include "lib/codec/json_value.h"
 #include "lib/codec/json_path.h"
+#include "lib/codec/json_value.h"
 
 namespace cachewarm::plan {
 

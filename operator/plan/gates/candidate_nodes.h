@@ -37,6 +37,12 @@ inline WaitEstimator::Inputs EstimatorInputs(const DistributedContext& context) 
           .starts = context.starts.starts};
 }
 
+// True if at most one in ten of `all` nodes is among the `others`. In a large cluster some node is
+// always cold or broken, and holding every new pod because of it would cost more than it gains.
+constexpr bool IsMinority(size_t others, size_t all) {
+  return others * 10 <= all;
+}
+
 // Classifies the nodes for a pod of this shape and these factors.
 CandidateNodes FindCandidateNodes(const DistributedContext& context, const WaitEstimator& estimator,
                                   const Reserved& reserved, const PodShape& shape,

@@ -42,6 +42,10 @@ bool ShouldAddGate(const DistributedContext& context, const Reserved& reserved, 
   if (!context.may_hold() || context.paused()) {
     return false;
   }
+  if (context.releases_rejected()) {
+    effects.RequeueAt(context.in.release_refusal.time + kReleaseRefusalLasts);
+    return false;
+  }
   const WaitEstimator estimator(EstimatorInputs(context));
   const CandidateNodes candidates = FindCandidateNodes(
       context, estimator, reserved, context.pod_template.shape, context.pod_template.factors);
@@ -57,9 +61,10 @@ bool ShouldAddGate(const DistributedContext& context, const Reserved& reserved, 
              !IsExhausted(context, context.bundles, key, FindBuilder(context.builders, key.key));
     });
   }
-  const bool some_cold =
-      !candidates.warming.empty() || !candidates.failing.empty() || !candidates.cold.empty();
-  return candidates.warm.empty() ? WouldWait(context, estimator, candidates, effects) : some_cold;
+  const size_t not_warm =
+      candidates.warming.size() + candidates.failing.size() + candidates.cold.size();
+  return candidates.warm.empty() ? WouldWait(context, estimator, candidates, effects)
+                                 : !IsMinority(not_warm, candidates.warm.size() + not_warm);
 }
 
 }  // namespace

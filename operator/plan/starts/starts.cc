@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
@@ -28,6 +30,12 @@ constexpr Duration kEvidenceWait = std::chrono::seconds(90);
 // that each pod is annotated with its result before that list drops the result.
 constexpr size_t kCountedPerPlan = 32;
 constexpr size_t kCountedMax = 256;
+// No start is counted while so many counted pods lack the annotation: the length of
+// status.starts.recent, from which the annotations are written.
+constexpr size_t kUnannotatedMax = 64;
+// Time until the next attempt while the annotations of counted pods cannot be written. A written
+// annotation causes a plan at once.
+constexpr Duration kBlockedRecheck = std::chrono::seconds(30);
 constexpr size_t kWindowsMax = 64;       // maximum number of observed starts per node
 constexpr size_t kQuotedBytesMax = 253;  // a longer value of an annotation is quoted in part
 
@@ -206,6 +214,18 @@ void CountStart(const PlanContext& context, const FirstStart& start, CountedStar
   }
 }
 
+// Returns the number of pods that are counted and lack the annotation, because it is not written
+// yet or the API server rejects it.
+size_t CountUnannotated(const Context& context, const api::Starts& starts) {
+  const std::set<std::string_view> counted(starts.counted_pod_uids.begin(),
+                                           starts.counted_pod_uids.end());
+  return static_cast<size_t>(
+      std::count_if(context.pods.begin(), context.pods.end(), [&](const PodView& pod) {
+        return counted.contains(pod.pod->meta.uid) &&
+               !pod.pod->meta.annotations.contains(api::kStartAnnotation);
+      }));
+}
+
 // Annotates each counted pod with its result. The annotation remains after status.starts.recent has
 // dropped the result.
 void Annotate(const PlanContext& context, CountedStarts& out) {
@@ -267,17 +287,22 @@ CountedStarts DecideStarts(const PlanContext& context) {
       total = Rounded(total + build.gpu_seconds);
     }
   }
+  // The list of counted pods is bounded. A pod that is dropped from it without an annotation would
+  // be counted again.
+  const bool is_blocked = CountUnannotated(context, out.starts) >= kUnannotatedMax;
   for (const FirstStart& start : FindStarts(context)) {
     const bool ended = start.ready != WallTime{};
     const bool is_decided = start.evidence != nullptr || !start.pod->injected ||
                             start.pod->container->restarts > 0 ||
                             context.in.now >= start.ready + kEvidenceWait;
-    if (ended && is_decided && out.counted.size() < kCountedPerPlan) {
+    if (ended && is_decided && !is_blocked && out.counted.size() < kCountedPerPlan) {
       CountStart(context, start, out);
       continue;
     }
-    if (ended) {
-      out.effects.RequeueAt(is_decided ? context.in.now : start.ready + kEvidenceWait);
+    if (ended && is_decided) {
+      out.effects.RequeueAt(is_blocked ? context.in.now + kBlockedRecheck : context.in.now);
+    } else if (ended) {
+      out.effects.RequeueAt(start.ready + kEvidenceWait);
     } else {
       out.effects.RequeueAt(ReadyLaterAt(context, *start.pod));
     }

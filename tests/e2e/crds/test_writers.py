@@ -104,7 +104,8 @@ def test_token_without_node_cannot_report(identity, nodes):
 
 def test_agent_cannot_write_the_spec(agent, nodes):
     spec = {"spec": {"starts": [{"podUID": "p", "warmupUID": "w", "runAs": "image"}]}}
-    words = answer(agent, "patch", "nc", nodes[0], "--type=merge", DRY, "-p", json.dumps(spec))
+    words = answer(agent, "apply", "--server-side", DRY, "-f", "-",
+                   given=nodecache(nodes[0]) | spec)
     assert 'cannot patch resource "nodecaches"' in words
     assert "forbidden" in answer(agent, "delete", "nc", nodes[0], DRY)
     assert "forbidden" in answer(agent, "create", DRY, "-f", "-", given=nodecache("x"))
@@ -116,7 +117,8 @@ def test_agent_reads_no_other_kind(agent, kind):
 
 
 def test_agent_watches_its_nodecache(agent, nodes):
-    assert agent.get("nodecache", nodes[0])["metadata"]["name"] == nodes[0]
+    words = ("get", "nodecaches", f"--field-selector=metadata.name={nodes[0]}", "-o", "name")
+    assert agent.run(*words).strip() == f"nodecache.cachewarm.io/{nodes[0]}"
 
 
 @pytest.mark.parametrize("kind", ["secrets", "configmaps", "serviceaccounts", "daemonsets"])
@@ -181,6 +183,33 @@ def test_operator_only_releases_and_annotates_pods(kubectl, operator_token):
     assert "cannot delete" in answer(client, "delete", "pod", "dry-run")
 
 
+@pytest.mark.parametrize("why,patch", [
+    ("only the scheduling gate cachewarm.io/wait-for-cache",
+     [{"op": "remove", "path": "/spec/schedulingGates/1"}]),
+    ("affinity of a pod only while it releases",
+     [{"op": "add", "path": "/spec/affinity", "value": {"nodeAffinity": {
+         "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+             {"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}}}}]),
+    ("only annotations, scheduling gates and affinity",
+     [{"op": "add", "path": "/spec/nodeSelector", "value": {"pool": "other"}}]),
+    ("only annotations of cachewarm.io",
+     [{"op": "replace", "path": "/metadata/annotations/example.com~1mine", "value": "other"}]),
+    ("only annotations of cachewarm.io",
+     [{"op": "replace", "path": "/metadata/annotations/cachewarm.io~1warmup", "value": "other"}]),
+    ("only annotations of cachewarm.io",
+     [{"op": "remove", "path": "/metadata/annotations/example.com~1mine"}]),
+])
+def test_operator_leaves_the_rest_of_a_held_pod_alone(kubectl, operator_token, why, patch):
+    held(kubectl, "whole", annotations={"example.com/mine": "yes", "cachewarm.io/warmup": "llama"})
+    client = operator_token.within(kubectl.namespace)
+    words = answer(client, "patch", "pod", "whole", "--type=json", "-p", json.dumps(patch))
+    assert why in words
+    own = [{"op": "add", "path": "/metadata/annotations/cachewarm.io~1held-until",
+            "value": "2026-01-01T00:00:00Z"}]
+    assert answer(client, "patch", "pod", "whole", "--type=json", DRY, "-p",
+                  json.dumps(own + [NOTE])) == ""
+
+
 GO = {"op": "remove", "path": "/spec/schedulingGates/0"}
 LABEL = {"op": "add", "path": "/metadata/labels/example.com~1updated", "value": "yes"}
 NOTE = {"op": "add", "path": "/metadata/annotations/example.com~1updated", "value": "yes"}
@@ -225,23 +254,100 @@ def test_added_annotations_are_allowed_in_a_release_job(kubectl, identity):
     client.patch("pod", "noted", [GO, NOTE])
 
 
-def test_operator_writes_only_builder_jobs(kubectl, operator_token):
-    client = operator_token.within(kubectl.namespace)
-    job = {
+def builder_job(name: str = "b", **pod: object) -> dict:
+    """A Job as the operator creates it, with `pod` merged into the spec of its pod."""
+    owner = {"apiVersion": "cachewarm.io/v1alpha1", "kind": "CacheWarmup", "name": "w",
+             "uid": "uid", "controller": True}
+    spec = {
+        "restartPolicy": "Never",
+        "priorityClassName": "cachewarm-builder",
+        "readinessGates": [{"conditionType": "cachewarm.io/serving"}],
+        "containers": [{"name": "c", "image": "localhost/none:1"}],
+    }
+    return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": "j", "labels": {}},
-        "spec": {"suspend": True, "template": {"spec": {
-            "restartPolicy": "Never",
-            "containers": [{"name": "c", "image": "localhost/none:1"}]}}},
+        "metadata": {"name": name, "labels": {"cachewarm.io/builder-warmup": "uid"},
+                     "ownerReferences": [owner]},
+        "spec": {"suspend": True, "template": {"spec": spec | pod}},
     }
+
+
+def test_operator_writes_only_builder_jobs(kubectl, operator_token):
+    client = operator_token.within(kubectl.namespace)
+    job = builder_job("j")
+    job["metadata"] = {"name": "j", "labels": {}}
     words = answer(client, "create", "-f", "-", given=job)
     assert "only Jobs with the label cachewarm.io/builder-warmup" in words
     kubectl.create(job)
     assert "only Jobs with the label" in answer(client, "delete", "job", "j", "--wait=false")
-    job["metadata"] = {"name": "b", "labels": {"cachewarm.io/builder-warmup": "uid"}}
-    assert answer(client, "create", "-f", "-", given=job) == ""
-    assert answer(client, "delete", "job", "b", "--wait=false") == ""
+    assert answer(client, "create", DRY, "-f", "-", given=builder_job()) == ""
+
+
+FOREIGN_OWNER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w", "uid": "uid"}
+PRIVILEGED = {"name": "c", "image": "localhost/none:1", "securityContext": {"privileged": True}}
+
+
+@pytest.mark.parametrize("why,change", [
+    ("whose one owner is the CacheWarmup", lambda job: job["metadata"].pop("ownerReferences")),
+    ("whose one owner is the CacheWarmup",
+     lambda job: job["metadata"].update(ownerReferences=[FOREIGN_OWNER])),
+    ("whose one owner is the CacheWarmup",
+     lambda job: job["metadata"]["labels"].update({"cachewarm.io/builder-warmup": "other"})),
+    ("the priority class cachewarm-builder",
+     lambda job: job["spec"]["template"]["spec"].pop("priorityClassName")),
+    ("the readiness gate cachewarm.io/serving",
+     lambda job: job["spec"]["template"]["spec"].pop("readinessGates")),
+    ("the restart policy Never",
+     lambda job: job["spec"]["template"]["spec"].update(restartPolicy="OnFailure")),
+    ("privileged containers or host namespaces",
+     lambda job: job["spec"]["template"]["spec"].update(hostPID=True)),
+    ("privileged containers or host namespaces",
+     lambda job: job["spec"]["template"]["spec"].update(hostNetwork=True)),
+    ("privileged containers or host namespaces",
+     lambda job: job["spec"]["template"]["spec"].update(containers=[PRIVILEGED])),
+    ("privileged containers or host namespaces",
+     lambda job: job["spec"]["template"]["spec"].update(
+         initContainers=[PRIVILEGED | {"name": "i"}])),
+])
+def test_operator_creates_no_job_beyond_a_builder(kubectl, operator_token, why, change):
+    client = operator_token.within(kubectl.namespace)
+    job = builder_job()
+    change(job)
+    assert why in answer(client, "create", DRY, "-f", "-", given=job)
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", SYSTEM])
+def test_operator_creates_no_job_beside_the_control_plane(operator_token, namespace):
+    words = answer(operator_token.within(namespace), "create", DRY, "-f", "-", given=builder_job())
+    assert "no Job in kube-system or in its own namespace" in words
+
+
+def mounting(path: str) -> dict:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "mounts"},
+        "spec": {
+            "volumes": [{"name": "v", "hostPath": {"path": path}}],
+            "containers": [{"name": "c", "image": "localhost/none:1"}],
+        },
+    }
+
+
+@pytest.mark.parametrize("path", [
+    "/var/lib/cachewarm", "/var/lib/cachewarm/", "/var/lib/cachewarm/.gen/x",
+    "/var/lib/cachewarm/elsewhere/llama/u/image", "//var//lib/./cachewarm/elsewhere",
+])
+def test_pod_cannot_mount_the_directory_of_another_namespace(kubectl, path):
+    words = answer(kubectl, "create", DRY, "-f", "-", given=mounting(path))
+    assert f"must be below /var/lib/cachewarm/{kubectl.namespace}" in words
+
+
+def test_pod_mounts_directories_of_its_own_namespace_and_elsewhere(kubectl):
+    for path in (f"/var/lib/cachewarm/{kubectl.namespace}/llama/u/image", "/var/lib/cachewarm2",
+                 "/usr", "/"):
+        assert answer(kubectl, "create", DRY, "-f", "-", given=mounting(path)) == "", path
 
 
 def test_operator_writes_only_warmups_of_annotations(kubectl, operator_token):

@@ -68,9 +68,37 @@ def answer(client: Kubectl, *words: str, given: object = None) -> str:
     return ""
 
 
+# "kubectl patch" reads an object before it patches it. The programs do not, and have no such right.
+READERS = "cachewarm.test/readers"
+READER = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {"name": "cachewarm-test-reader"},
+    "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get"]}],
+}
+READER_BINDING = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "cachewarm-test-reader"},
+    "roleRef": {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "ClusterRole",
+        "name": "cachewarm-test-reader",
+    },
+    "subjects": [
+        {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": READERS}
+    ],
+}
+
+
 def impersonating(client: Kubectl, user: str, *flags: str) -> Kubectl:
+    """kubectl as `user`. A service account may also get any single object, for "kubectl patch"."""
     other = client.within(client.namespace)
     other._base = [*client._base, f"--as={user}", *flags]
+    if user.startswith("system:serviceaccount:"):
+        client.apply(READER, READER_BINDING)
+        other._base += [f"--as-group={group}" for group in (
+            "system:serviceaccounts", "system:authenticated", READERS)]
     return other
 
 

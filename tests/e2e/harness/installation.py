@@ -17,6 +17,15 @@ PROGRAMS = ("operator", "agent")
 # the default floor would refuse each fetch and evict each tree that no pod mounts. 0 leaves 64 MiB
 # free; kubelet's own thresholds still protect the machine.
 RESERVE = {"bytesPercent": 0, "inodesPercent": 0}
+# Not every taint, as by default: tests keep the agent off a node with a taint of their own.
+TOLERATIONS = [
+    {"key": key, "operator": "Exists"}
+    for key in (
+        "cachewarm.io/warming",
+        "startup-taint.cluster-autoscaler.kubernetes.io/cachewarm",
+        "node.kubernetes.io/not-ready",
+    )
+]
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,8 @@ def objects(config: dict, image: Callable[[str], Image]) -> list[dict]:
             thing["data"]["config.yaml"] = content
         if thing["kind"] in ("Deployment", "DaemonSet"):
             _use(thing["spec"]["template"], content, image)
+        if thing["kind"] == "DaemonSet":
+            thing["spec"]["template"]["spec"]["tolerations"] = TOLERATIONS
         if thing["kind"] == "CronJob":
             _use(thing["spec"]["jobTemplate"]["spec"]["template"], content, image)
     return rendered

@@ -362,6 +362,35 @@ def test_crashing_pods_suspend_the_injection_until_a_new_rollout(
     )
 
 
+def test_template_that_moves_to_nodes_without_agent_is_not_injected(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    """A pod of uid 1000 could not write the directory that kubelet makes there."""
+    hostname = "kubernetes.io/hostname"
+    server = writer(
+        "moved",
+        (),
+        spec={"securityContext": {"runAsUser": 1000}, "nodeSelector": {hostname: USABLE}},
+        tolerate=(NO_AGENT,),
+    )
+    with no_agent(cluster, product):
+        warmup = accept(kubectl, server, caches=[CACHE])
+        assert warmup.status["injection"]["nodeSelector"] == {hostname: USABLE}
+        warmup.wait_admission(server.pod("probe"))
+        kubectl.scale("deployment", server.name, 1)
+        (before,) = pods.wait_ready(kubectl, server.name, 1, 60)
+        assert injected(before)
+        moved = {"spec": {"template": {"spec": {"nodeSelector": {hostname: TRAPPED}}}}}
+        kubectl.patch("deployment", server.name, moved)
+
+        def arrived() -> dict | None:
+            running = [pod for pod in pods.of(kubectl, server.name) if pods.node(pod) == TRAPPED]
+            return next((pod for pod in running if pods.ready(pod)), None)
+
+        after = wait_for(f"a Ready pod on {TRAPPED}", arrived, 120, kubectl)
+        assert not injected(after) and pods.restarts(after) == 0
+
+
 def no_host_paths(namespace: str, words: str) -> tuple[dict, dict]:
     """A policy for pods of the namespace and its binding."""
     pods_made = {

@@ -17,15 +17,16 @@
 
 namespace cachewarm::op::testing {
 
-// Forwards to `server`, except patches of pods in one namespace: they hang until cancelled or
-// Answer(), as behind an unresponsive webhook. Thread-safe.
+// Forwards to `server`, except patches and creates of pods in one namespace: they hang until
+// cancelled or Answer(), as behind an unresponsive webhook. Thread-safe.
 class HangingClient final : public kube::Client {
  public:
   HangingClient(kube::Client& server, const std::string& ns)
       : server_(server), hanging_("/api/v1/namespaces/" + ns + "/pods/") {}
 
   absl::StatusOr<codec::Json> Do(const kube::Request& request, std::stop_token stop) override {
-    if (request.verb == "patch" && request.path.starts_with(hanging_)) {
+    const bool creates = request.verb == "create" && request.path + "/" == hanging_;
+    if (creates || (request.verb == "patch" && request.path.starts_with(hanging_))) {
       tries_ += stop.stop_requested() ? 0 : 1;
       ++under_way_;
       std::unique_lock lock(mutex_);

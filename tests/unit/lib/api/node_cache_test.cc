@@ -114,7 +114,7 @@ TEST(NodeCache, ListsOverTheirLimitAreRejected) {
     Json object = FullObject();
     Json& list = object["spec"][name];
     const Json item = list[0];
-    for (int i = 0; i < 65; ++i) {
+    for (int i = 0; i < 257; ++i) {
       list.push_back(item);
     }
     EXPECT_EQ(DecodeNodeCache(object).status().code(), absl::StatusCode::kInvalidArgument) << name;

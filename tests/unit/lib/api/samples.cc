@@ -206,6 +206,7 @@ WarmupStatus FullWarmupStatus() {
                                .container = "server",
                                .env = {{"TRITON_CACHE_DIR", "/var/cache/cachewarm/triton"}},
                                .gate = true,
+                               .node_selector = {{"pool", "a"}},
                                .warm_revisions = {"6f9c"}};
   status.suspension = FullSuspension();
   status.bundles = {FullBundle()};

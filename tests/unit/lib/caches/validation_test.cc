@@ -105,7 +105,7 @@ TEST(CacheValidation, NamesTheFieldAndTheReason) {
       {{Custom("a", "X"), Custom("a", "Y")}, "spec.caches[1]: has the name or env of the cache a"},
       {{bad_glob}, "spec.caches[0].include"},
       {{many_globs}, "spec.caches[0].include: at most 32 patterns"},
-      {{long_globs}, "spec.caches: 8450 bytes in a NodeCache exceed the limit of 8192"},
+      {{long_globs}, "spec.caches: 8450 bytes in a NodeCache exceed the limit of 5120"},
       {std::vector<CacheChoice>(33, {.name = "jax"}), "spec.caches: more than 32"},
   };
   for (const auto& [entries, message] : cases) {
@@ -115,7 +115,7 @@ TEST(CacheValidation, NamesTheFieldAndTheReason) {
   }
 }
 
-// JSON escapes take six bytes: the patterns of 64 warmups could exceed the size of a NodeCache.
+// JSON escapes take six bytes: the patterns of 256 warmups could exceed the size of a NodeCache.
 TEST(CacheValidation, RefusesPatternsThatJsonEscapes) {
   for (const char* glob : {"a<b", "a>b", "a&b", "a\"b", "a\\b", "a\tb", "\xc3\xa4", "a\x7f", ""}) {
     CacheChoice cache = Custom("mine", "MY_CACHE");
@@ -133,7 +133,7 @@ TEST(CacheValidation, AcceptsTheLongestFields) {
   ASSERT_EQ(cache.name.size(), 40U);
   ASSERT_EQ(cache.env.size(), 128U);
   ASSERT_EQ(cache.path.size(), 128U);
-  cache.include.assign(16, std::string(256, 'g'));
+  cache.include.assign(12, std::string(256, 'g'));
   const absl::Status status = CacheTable::Make({cache}).status();
   EXPECT_TRUE(status.ok()) << status;
   cache.include.assign(1, std::string(257, 'g'));
@@ -146,12 +146,12 @@ TEST(CacheValidation, AcceptsTheLongestFields) {
 TEST(CacheValidation, LimitsTheEncodedSizeToTheByte) {
   // 150 for the entry, 3 for each pattern, and the texts.
   CacheChoice cache = Custom("mine", "MY_CACHE", "dir");
-  const size_t rest = 8192 - (150 + 4 + 8 + 3);
-  cache.include.assign(31, std::string(255, 'g'));
-  cache.include.emplace_back(rest - 31 * 258 - 3, 'g');
+  const size_t rest = 5120 - (150 + 4 + 8 + 3);
+  cache.include.assign(19, std::string(255, 'g'));
+  cache.include.emplace_back(rest - 19 * 258 - 3, 'g');
   EXPECT_TRUE(CacheTable::Make({cache}).ok()) << CacheTable::Make({cache}).status();
   cache.include.back() += 'g';
-  EXPECT_THAT(CacheTable::Make({cache}).status().message(), HasSubstr("8193 bytes"));
+  EXPECT_THAT(CacheTable::Make({cache}).status().message(), HasSubstr("5121 bytes"));
 }
 
 TEST(CacheValidation, RefusesEveryReservedVariable) {

@@ -329,9 +329,21 @@ TEST_F(NextStepTest, EqualRequestsGiveEqualBytes) {
 TEST(WarmupName, IsADnsLabelOfAtMost45Characters) {
   EXPECT_EQ(WarmupName("llama"), "llama");
   EXPECT_EQ(WarmupName("llama.v1.x"), "llama-v1-x");
-  EXPECT_EQ(WarmupName(std::string(63, 'a')), std::string(45, 'a'));
-  EXPECT_EQ(WarmupName(std::string(44, 'a') + "-bcd"), std::string(44, 'a'));
-  EXPECT_EQ(WarmupName(std::string(43, 'a') + "..b"), std::string(43, 'a'));
+  EXPECT_EQ(WarmupName(std::string(45, 'a')), std::string(45, 'a'));
+  EXPECT_EQ(WarmupName(std::string(43, 'a') + ".b"), std::string(43, 'a') + "-b");
+}
+
+TEST(WarmupName, OfACutNameEndsInAHash) {
+  const std::string common = "deepseek-r1-distill-llama-70b-vllm-prod-us-east-1-";
+  const std::string blue = WarmupName(common + "blue");
+  EXPECT_EQ(blue.size(), 45U);
+  EXPECT_TRUE(blue.starts_with(common.substr(0, 36) + "-")) << blue;
+  EXPECT_NE(blue, WarmupName(common + "green"));
+  EXPECT_EQ(blue, WarmupName(common + "blue"));
+  const std::string dotted = WarmupName(std::string(35, 'a') + ".." + std::string(20, 'b'));
+  EXPECT_EQ(dotted.size(), 44U) << dotted;
+  EXPECT_EQ(dotted[35], '-');
+  EXPECT_NE(dotted[36], '-');
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
                   .events = events,
                   .metrics = metrics,
                   .log = log,
-                  .job_refusals = refusals}) {
+                  .job_refusals = refusals,
+                  .release_refusals = release_refusals}) {
     const kube::Object stored = server.Put(kube::kCacheWarmups, op::testing::WarmupObject("llama"));
     snapshot.warmup = api::DecodeCacheWarmup(*stored).value();
   }
@@ -87,6 +88,9 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
 
   op::testing::HangingClient hanging;
   JobRefusals refusals;
+  std::vector<std::string>
+      changed;  // namespaces in which releases became, or ceased to be, rejected
+  ReleaseRefusals release_refusals{clock, [this](const std::string& ns) { changed.push_back(ns); }};
   Executor executor;
   size_t rejected = 0;  // of the last successful Execute()
   model::Snapshot snapshot;

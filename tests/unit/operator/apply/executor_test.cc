@@ -195,7 +195,8 @@ TEST_F(ExecutorTest, RunsStepsInTheOrderOfThePlan) {
                       .events = watched,
                       .metrics = metrics,
                       .log = log,
-                      .job_refusals = refusals});
+                      .job_refusals = refusals,
+                      .release_refusals = release_refusals});
   ASSERT_TRUE(all.Execute(snapshot, plan, {}).ok());
   EXPECT_THAT(effects, ::testing::ElementsAre("apply status", "metrics", "event Published",
                                               "patch llama", "apply n1", "patch b", "patch a",
@@ -386,6 +387,16 @@ TEST_F(ExecutorTest, StopsBetweenRequests) {
   }
   stopping.request_stop();
   EXPECT_TRUE(absl::IsCancelled(executor.Execute(snapshot, plan, stopping.get_token()).status()));
+}
+
+TEST_F(ExecutorTest, ForbiddenDeletionOfAJobIsLoggedAndNoError) {
+  server.Intercept([](const kube::Request& request) {
+    return request.verb == "delete" ? absl::PermissionDeniedError("cannot delete resource jobs")
+                                    : absl::OkStatus();
+  });
+  plan.jobs_to_delete = {"j"};
+  EXPECT_TRUE(Execute().ok());
+  EXPECT_TRUE(log.Has("cannot delete resource jobs"));
 }
 
 }  // namespace

@@ -159,6 +159,35 @@ TEST_F(ExecutorTest, RejectedReleaseIsLoggedAndRetried) {
   EXPECT_TRUE(IsHeld("a"));
 }
 
+TEST_F(ExecutorTest, RejectedReleaseIsRememberedForTheNamespaceUntilOneSucceeds) {
+  bool frozen = true;
+  server.OnWrite([&](const kube::Request&, codec::Json&) {
+    return frozen ? absl::PermissionDeniedError("this namespace is frozen") : absl::OkStatus();
+  });
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm"});
+  EXPECT_TRUE(Execute().ok());
+  EXPECT_TRUE(Execute().ok());
+  EXPECT_THAT(release_refusals.Of("default").message,
+              testing::HasSubstr("this namespace is frozen"));
+  EXPECT_EQ(release_refusals.Of("team").time, WallTime{});
+  EXPECT_EQ(changed, (std::vector<std::string>{"default"}));
+  frozen = false;
+  EXPECT_TRUE(Execute().ok());
+  EXPECT_FALSE(IsHeld("a"));
+  EXPECT_EQ(release_refusals.Of("default").time, WallTime{});
+  EXPECT_EQ(changed, (std::vector<std::string>{"default", "default"}));
+}
+
+TEST_F(ExecutorTest, RejectedExclusionOfANodeIsNoRejectedRelease) {
+  server.OnWrite([](const kube::Request&, codec::Json&) {
+    return absl::InvalidArgumentError("affinity is immutable");
+  });
+  plan.releases.push_back(
+      {.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm", .excluded = {"n9"}});
+  EXPECT_TRUE(Execute().ok());
+  EXPECT_EQ(release_refusals.Of("default").time, WallTime{});
+}
+
 TEST_F(ExecutorTest, ReplacedPodIsSkippedWithoutError) {
   plan.releases.push_back(
       {.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm", .preferred = {"n1"}});

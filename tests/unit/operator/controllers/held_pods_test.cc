@@ -83,7 +83,7 @@ TEST(EvaluateHeldPod, UnknownWarmupMayBeNewerThanTheStore) {
 
 class HeldPodsTest : public op::testing::ClusterCacheFixture {
  protected:
-  HeldPodsTest() : held_(cluster, {client(), clock, events, metrics, log}) {
+  HeldPodsTest() : held_(cluster, {client(), clock, events, metrics, log, refusals_}) {
     held_.SetLeading(true);
   }
 
@@ -93,6 +93,7 @@ class HeldPodsTest : public op::testing::ClusterCacheFixture {
     return gates != nullptr && !gates->empty();
   }
 
+  apply::ReleaseRefusals refusals_{clock, [](const std::string&) {}};
   HeldPods held_;
 };
 
@@ -321,7 +322,7 @@ TEST_F(HeldPodsTest, ServerErrorIsReturned) {
 class HangingPodsTest : public op::testing::ClusterCacheFixture {
  protected:
   HangingPodsTest()
-      : hanging(server, "a-team"), held(cluster, {hanging, clock, events, metrics, log}) {
+      : hanging(server, "a-team"), held(cluster, {hanging, clock, events, metrics, log, refusals}) {
     held.SetLeading(true);
     for (int i = 0; i < 60; ++i) {
       Put("a-team", fmt::format("p{}", i));
@@ -352,6 +353,7 @@ class HangingPodsTest : public op::testing::ClusterCacheFixture {
   }
 
   op::testing::HangingClient hanging;
+  apply::ReleaseRefusals refusals{clock, [](const std::string&) {}};
   HeldPods held;
 };
 
@@ -409,7 +411,7 @@ TEST_F(HeldPodsTest, PodWithImmutableAffinityIsReleasedAtDeadline) {
   const auto pod = cluster.pod_views.Get({"default", "a"});
   ASSERT_NE(pod, nullptr);
   gate::SlowNamespaceLimiter turns(clock, {.at_once = 1, .limit = Duration(3'000)});
-  EXPECT_FALSE(apply::ReleaseGate(client(), turns,
+  EXPECT_FALSE(apply::ReleaseGate({.client = client(), .turns = turns, .refusals = refusals_},
                                   {.pod = pod, .reason = "ReleasedWarm", .excluded = {"n9"}}, {})
                    .ok());
   EXPECT_TRUE(IsHeld("a")) << "the plan excludes a node";

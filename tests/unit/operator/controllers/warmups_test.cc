@@ -31,8 +31,18 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
                   .events = events,
                   .metrics = metrics,
                   .log = log,
-                  .job_refusals = job_refusals}),
+                  .job_refusals = job_refusals,
+                  .release_refusals = release_refusals}),
         dry_runs(server, clock),
+        dry_run_keys(clock),
+        dry_run_queue({.dry_runs = dry_runs,
+                       .queue = dry_run_keys,
+                       .clock = clock,
+                       .on_result =
+                           [this](const std::string& warmup, const plan::AdmissionDryRun& result) {
+                             warmups.CountDryRun(result);
+                             woken.push_back(warmup);
+                           }}),
         build_requests({.clock = clock,
                         .log = log,
                         .connect = [](const std::string&) { return http::MakeClient({}); },
@@ -40,8 +50,10 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
         warmups({.cluster = cluster,
                  .executor = executor,
                  .dry_runs = dry_runs,
+                 .dry_run_queue = dry_run_queue,
                  .build_requests = build_requests,
                  .job_refusals = job_refusals,
+                 .release_refusals = release_refusals,
                  .clock = clock,
                  .metrics = metrics,
                  .agent_namespace = "cachewarm-system",
@@ -50,7 +62,16 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
     server.Put(kube::kNamespaces, NamespaceObject("default"));
   }
 
-  absl::StatusOr<kube::Outcome> Reconcile() { return warmups.Reconcile("default/llama", {}); }
+  // Reconciles the warmup, and then runs the dry runs that were queued.
+  absl::StatusOr<kube::Outcome> Reconcile() {
+    const auto outcome = warmups.Reconcile("default/llama", {});
+    while (dry_run_keys.size() > 0) {
+      const auto key = dry_run_keys.Get({});
+      EXPECT_TRUE(dry_run_queue.Reconcile(*key, {}).ok());
+      dry_run_keys.Done(*key);
+    }
+    return outcome;
+  }
 
   codec::Json Warmup() { return *server.Find(kube::kCacheWarmups, {"default", "llama"}); }
 
@@ -104,8 +125,12 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
 
   std::string admission_missing;
   apply::JobRefusals job_refusals;
+  apply::ReleaseRefusals release_refusals{clock, [](const std::string&) {}};
   apply::Executor executor;
   dry_run::DryRuns dry_runs;
+  kube::WorkQueue dry_run_keys;
+  dry_run::DryRunQueue dry_run_queue;
+  std::vector<std::string> woken;  // the warmups with a new result of a dry run
   apply::BuildRequests build_requests;
   Warmups warmups;
 };
@@ -126,7 +151,8 @@ TEST_F(WarmupsTest, DryRunPrecedesInjection) {
   StartCache();
   const auto outcome = Reconcile();
   ASSERT_TRUE(outcome.ok()) << outcome.status();
-  EXPECT_EQ(outcome->requeue_after, Duration(0)) << "a new result is planned on at once";
+  EXPECT_EQ(woken, std::vector<std::string>{"default/llama"})
+      << "a new result is planned on at once";
   EXPECT_EQ(dry_runs.Last("uid-llama").injected, model::DryRunResult::kAllowed);
   EXPECT_EQ(Metric("cachewarm_admission_dry_runs_total{result=\"allowed\"}"), 1);
 }

@@ -3,10 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/error.h"
+#include "lib/kube/runtime/work_queue.h"
+#include "operator/dry_run/dry_run_queue.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/fakes/memory_log.h"
+#include "tests/unit/operator/hanging_client.h"
 #include "tests/unit/operator/objects.h"
 
 namespace cachewarm::dry_run {
@@ -138,6 +148,128 @@ TEST_F(DryRunsTest, SendsOnlyDryRuns) {
   });
   Run();
   EXPECT_EQ(real, 0);
+}
+
+TEST_F(DryRunsTest, FailureOfAWebhookIsNotRetried) {
+  int sent = 0;
+  server.Intercept([&](const kube::Request& request) {
+    ++sent;
+    EXPECT_FALSE(request.idempotent) << "the client would send it again";
+    return absl::UnavailableError("failed calling webhook");
+  });
+  EXPECT_EQ(Run().injected, DryRunResult::kUnknown);
+  EXPECT_EQ(sent, 2);
+}
+
+TEST_F(DryRunsTest, SilentWebhookEndsTheDryRunAfterThreeSeconds) {
+  op::testing::HangingClient hanging(server, "team");
+  DryRuns runs(hanging, clock);
+  const plan::AdmissionDryRun result = CutShort(
+      hanging, clock, 1,
+      std::async(std::launch::async, [&] { return runs.Run("uid-1", "team", request, {}); }));
+  EXPECT_EQ(result.unmodified, DryRunResult::kUnknown);
+  EXPECT_EQ(result.injected, DryRunResult::kUnknown);
+  EXPECT_EQ(hanging.tries(), 2) << "without retries";
+}
+
+// ---- the queue ----------------------------------------------------------------------------------
+
+class DryRunQueueTest : public DryRunsTest {
+ protected:
+  DryRunQueueTest()
+      : keys(clock),
+        queue({.dry_runs = dry_runs,
+               .queue = keys,
+               .clock = clock,
+               .on_result = [this](const std::string& name, const plan::AdmissionDryRun&) {
+                 results.push_back(name);
+               }}) {
+    warmup.ns = "default";
+    warmup.name = "llama";
+    warmup.uid = "uid-1";
+  }
+
+  void Drain() {
+    while (keys.size() > 0) {
+      const auto key = keys.Get({});
+      EXPECT_TRUE(queue.Reconcile(*key, {}).ok());
+      keys.Done(*key);
+    }
+  }
+
+  api::CacheWarmup warmup;
+  kube::WorkQueue keys;
+  DryRunQueue queue;
+  std::vector<std::string> results;
+};
+
+TEST_F(DryRunQueueTest, RequestReturnsBeforeTheDryRun) {
+  queue.Request(warmup, request);
+  EXPECT_EQ(dry_runs.Last("uid-1").fingerprint, "");
+  Drain();
+  EXPECT_EQ(dry_runs.Last("uid-1").fingerprint, "f1");
+  EXPECT_EQ(results, std::vector<std::string>{"default/llama"});
+}
+
+TEST_F(DryRunQueueTest, NewerRequestReplacesTheWaitingOne) {
+  queue.Request(warmup, request);
+  request.fingerprint = "f2";
+  queue.Request(warmup, request);
+  Drain();
+  EXPECT_EQ(dry_runs.Last("uid-1").fingerprint, "f2");
+  EXPECT_EQ(results.size(), 1U);
+}
+
+TEST_F(DryRunQueueTest, RequestThatWasAnsweredMeanwhileIsDropped) {
+  queue.Request(warmup, request);
+  clock.Advance(seconds(1));
+  Run();
+  Drain();
+  EXPECT_TRUE(results.empty());
+}
+
+TEST_F(DryRunQueueTest, RepetitionWaitsForItsInterval) {
+  queue.Request(warmup, request);
+  Drain();
+  queue.RequestAgain(warmup, seconds(15));
+  Drain();
+  EXPECT_EQ(results.size(), 1U);
+  clock.Advance(seconds(15));
+  queue.RequestAgain(warmup, seconds(15));
+  Drain();
+  EXPECT_EQ(results.size(), 2U);
+}
+
+// Time does not pass in this test: the dry runs of "team" hang for as long as it lasts.
+TEST_F(DryRunQueueTest, TenNamespacesWithSilentWebhooksDelayNoOther) {
+  op::testing::HangingClient hanging(server, "team");
+  DryRuns runs(hanging, clock);
+  std::atomic<bool> done = false;
+  DryRunQueue shared({.dry_runs = runs,
+                      .queue = keys,
+                      .clock = clock,
+                      .on_result = [&](const std::string& name, const plan::AdmissionDryRun&) {
+                        done = done || name == "default/llama";
+                      }});
+  fakes::MemoryLog log;
+  std::stop_source stop;
+  std::jthread controller([&] {
+    kube::Controller(keys, clock, log, {.name = "dry_runs", .workers = kDryRunWorkers},
+                     [&](const std::string& key, std::stop_token ending) {
+                       return shared.Reconcile(key, std::move(ending));
+                     })
+        .Run(stop.get_token());
+  });
+  for (int i = 0; i < 10; ++i) {
+    shared.Request({.ns = "team", .name = "w" + std::to_string(i), .uid = std::to_string(i)},
+                   request);
+  }
+  fakes::Await([&] { return hanging.under_way() == 10; });
+  shared.Request(warmup, request);
+  fakes::Await([&] { return done.load(); });
+  EXPECT_TRUE(done);
+  EXPECT_EQ(hanging.under_way(), 10);
+  stop.request_stop();
 }
 
 }  // namespace

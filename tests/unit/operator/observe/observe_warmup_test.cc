@@ -83,7 +83,16 @@ TEST_F(SnapshotTest, HasPodsOfWorkloadAndBuilders) {
   server.Put(kube::kPods, HeldPodObject("held", "llama"));
   codec::Json builder = PodObject("builder");
   builder["metadata"]["labels"] = {{"cachewarm.io/builder-warmup", "uid-llama"}};
+  builder["metadata"]["ownerReferences"] = {{{"kind", "Job"}, {"name", "j"}, {"uid", "uid-j"}}};
   server.Put(kube::kPods, builder);
+  codec::Json foreign = builder;
+  foreign["metadata"]["name"] = "foreign";
+  foreign["metadata"]["namespace"] = "prod";
+  server.Put(kube::kPods, foreign);
+  codec::Json forged = builder;
+  forged["metadata"]["name"] = "forged";
+  forged["metadata"].erase("ownerReferences");
+  server.Put(kube::kPods, forged);
   codec::Json other = PodObject("other");
   other["metadata"]["labels"] = {{"app", "mistral"}};
   server.Put(kube::kPods, other);
@@ -197,6 +206,18 @@ TEST_F(SnapshotTest, JobsWithForgedLabelAreNotCounted) {
   server.Put(kube::kJobs, old);
   StartCache();
   EXPECT_EQ(Observe().builder_jobs_elsewhere, 1);
+}
+
+TEST_F(SnapshotTest, JobThatTheWarmupDoesNotOwnIsNoBuilder) {
+  server.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  PutJob("own", "llama");
+  codec::Json job = JobObject("without-owner", "llama");
+  job["metadata"].erase("ownerReferences");
+  server.Put(kube::kJobs, job);
+  StartCache();
+  const plan::Snapshot snapshot = Observe();
+  ASSERT_EQ(snapshot.jobs.size(), 1U);
+  EXPECT_EQ(snapshot.jobs[0].name, "own");
 }
 
 TEST_F(SnapshotTest, OtherWarmupsAreOrderedByTimeThenUid) {

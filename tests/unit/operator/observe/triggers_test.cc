@@ -30,7 +30,7 @@ class TriggersTest : public op::testing::ClusterCacheFixture {
       : warmups(queue_clock),
         nodes(queue_clock),
         held(queue_clock),
-        triggers(cluster, {warmups, nodes, held}) {
+        triggers(cluster, {warmups, nodes, held}, "cachewarm-system") {
     triggers.Attach();
     for (const char* name : {"llama", "mistral"}) {
       codec::Json warmup = WarmupObject(name);
@@ -294,11 +294,30 @@ TEST_F(TriggersTest, StartedAgentQueuesAllWarmups) {
   Settle();
   codec::Json agent = PodObject("agent");
   agent["metadata"]["namespace"] = "cachewarm-system";
-  agent["metadata"]["labels"] = {{std::string(kAgentLabel), std::string(kAgentLabelValue)}};
+  agent["metadata"]["labels"] = {{"app.kubernetes.io/component", "agent"},
+                                 {"app.kubernetes.io/name", "cachewarm"}};
   EXPECT_EQ(After(
                 warmups, [&] { server.Put(kube::kPods, agent); }, 3)
                 .size(),
             3U);
+}
+
+TEST_F(TriggersTest, AgentOfAnotherProductQueuesNothing) {
+  Settle();
+  const auto put = [&](const std::string& ns, const std::string& product, const std::string& node) {
+    codec::Json pod = PodObject("agent-" + node);
+    pod["metadata"]["namespace"] = ns;
+    pod["metadata"]["labels"] = {{"app.kubernetes.io/component", "agent"},
+                                 {"app.kubernetes.io/name", product}};
+    pod["spec"]["nodeName"] = node;
+    server.Put(kube::kPods, pod);
+  };
+  const auto change = [&] {
+    put("cachewarm-system", "monitoring", "a");
+    put("monitoring", "cachewarm", "b");
+    put("cachewarm-system", "cachewarm", "c");
+  };
+  EXPECT_EQ(After(nodes, change), Keys{"c"});
 }
 
 TEST_F(TriggersTest, NamespaceQueuesItsWarmups) {
@@ -347,7 +366,8 @@ TEST_F(TriggersTest, AgentPodQueuesItsNode) {
   Drain(nodes);
   codec::Json agent = PodObject("agent-a");
   agent["metadata"]["namespace"] = "cachewarm-system";
-  agent["metadata"]["labels"] = {{"app.kubernetes.io/component", "agent"}};
+  agent["metadata"]["labels"] = {{"app.kubernetes.io/component", "agent"},
+                                 {"app.kubernetes.io/name", "cachewarm"}};
   agent["spec"]["nodeName"] = "a";
   server.Put(kube::kPods, agent);
   ASSERT_TRUE(Eventually([&] { return nodes.size() + nodes.delayed() > 0; }));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
 #include <tuple>
 
 #include "lib/api/names.h"
@@ -238,7 +240,7 @@ struct DirectoryCase {
 
 class UnpreparedNodes : public testing::TestWithParam<DirectoryCase> {};
 
-TEST_P(UnpreparedNodes, InjectsWhileAtMostOneNodeIsUnprepared) {
+TEST_P(UnpreparedNodes, InjectsWhileAtMostOneNodeOrOneInTenIsUnprepared) {
   const DirectoryCase& c = GetParam();
   SnapshotBuilder builder;
   builder.Node({.name = "first"});
@@ -279,6 +281,9 @@ INSTANTIATE_TEST_SUITE_P(
                     DirectoryCase{"two_unusable_later", true, 2, 0, 2, 0, "DirectoryUnusable"},
                     DirectoryCase{"one_without_agent", false, 2, 0, 0, 1, "Injecting"},
                     DirectoryCase{"mixed", true, 2, 0, 1, 1, "DirectoryUnusable"},
+                    DirectoryCase{"one_in_ten", false, 50, 0, 3, 2, "Injecting"},
+                    DirectoryCase{"one_in_ten_joins", true, 50, 5, 0, 0, "Injecting"},
+                    DirectoryCase{"over_one_in_ten", true, 50, 0, 3, 3, "DirectoryUnusable"},
                     DirectoryCase{"none", false, 0, 0, 0, 0, "DirectoryUnusable"}),
     [](const auto& each) { return each.param.name; });
 
@@ -389,6 +394,48 @@ TEST(Acceptance, TaintedFreshNodesDoNotEndInjection) {
   }
   EXPECT_EQ(fakes::ReasonOf(builder.Decide(), "Ready"), "DirectoryUnusable")
       << "their slots have expired";
+}
+
+// ---- the evaluated nodes ------------------------------------------------------------------------
+
+using Labels = std::map<std::string, std::string>;
+
+TEST(EvaluatedNodes, NodeSelectorOfTheTemplateIsInTheStatus) {
+  SnapshotBuilder b;
+  b.Node({.name = "n1", .labels = {{"pool", "a"}}}).Accepted();
+  b.pod_template()["spec"]["nodeSelector"] = {{"pool", "a"}};
+  const Plan plan = b.Decide();
+  ASSERT_TRUE(plan.status.injection);
+  EXPECT_EQ(plan.status.injection->node_selector, (Labels{{"pool", "a"}}));
+}
+
+TEST(EvaluatedNodes, TemplateWithoutNodeSelectorRestrictsNoPod) {
+  const Plan plan = OneNode().Accepted().Decide();
+  ASSERT_TRUE(plan.status.injection);
+  EXPECT_TRUE(plan.status.injection->node_selector.empty());
+}
+
+TEST(EvaluatedNodes, TemplateThatMovedToANodeWithoutAgentIsNotInjected) {
+  SnapshotBuilder b;
+  b.Node({.name = "n1", .labels = {{"pool", "a"}}});
+  b.Node({.name = "n2", .labels = {{"pool", "b"}}, .agent = false, .prepared = false});
+  b.pod_template()["spec"]["nodeSelector"] = {{"pool", "a"}};
+  b.Accepted();
+  ASSERT_TRUE(b.Decide().status.injection);
+  b.pod_template()["spec"]["nodeSelector"] = {{"pool", "b"}};
+  const Plan plan = b.Decide();
+  EXPECT_FALSE(plan.status.injection);
+  EXPECT_EQ(ReasonOf(plan, "Ready"), "DirectoryUnusable");
+}
+
+TEST(EvaluatedNodes, GroupWithSeveralTemplatesRestrictsNoPod) {
+  SnapshotBuilder b;
+  b.Node({.name = "n1", .labels = {{"pool", "a"}}}).Accepted();
+  b.pod_template()["spec"]["nodeSelector"] = {{"pool", "a"}};
+  b.in().workload.kind = WorkloadKind::kGroup;
+  const Plan plan = b.Decide();
+  ASSERT_TRUE(plan.status.injection);
+  EXPECT_TRUE(plan.status.injection->node_selector.empty());
 }
 
 }  // namespace

@@ -215,13 +215,13 @@ TEST(Distribution, FullNodeIsSkippedAndReported) {
   builder.Node({.name = "n1", .prepared = false});
   builder.view("n1").warmups_listed = 63;
   EXPECT_NE(EntriesOf(builder.Decide(), "n1"), nullptr);
-  builder.view("n1").warmups_listed = 64;
+  builder.view("n1").warmups_listed = 256;
   const Plan full = builder.Decide();
   EXPECT_EQ(EntriesOf(full, "n1"), nullptr);
   const api::Condition* ready = api::FindCondition(full.status.conditions, "Ready");
   ASSERT_NE(ready, nullptr);
   EXPECT_EQ(ready->reason, "DirectoryUnusable");
-  EXPECT_NE(ready->message.find("64 other CacheWarmups"), std::string::npos) << ready->message;
+  EXPECT_NE(ready->message.find("256 other CacheWarmups"), std::string::npos) << ready->message;
   ASSERT_TRUE(full.requeue_after.has_value());
   EXPECT_LE(*full.requeue_after, std::chrono::seconds(60));
 }
@@ -235,7 +235,7 @@ TEST(Distribution, FullNodeTakesNoFetchSlot) {
   for (const char* full : {"n1", "n2", "n3"}) {
     SnapshotBuilder one = builder;
     for (const char* node : {"n1", "n2", "n3"}) {
-      one.view(node).warmups_listed = std::string_view(node) == full ? 64 : 0;
+      one.view(node).warmups_listed = std::string_view(node) == full ? 256 : 0;
     }
     const Plan plan = one.Decide();
     const auto with_bundle =
@@ -251,7 +251,7 @@ TEST(Distribution, WarmupOnFullNodeStays) {
   builder.Node({.name = "n1"});
   builder.Accepted();
   builder.cache("n1").spec = EntriesOf(builder.Decide(), "n1")->spec;
-  builder.view("n1").warmups_listed = 64;
+  builder.view("n1").warmups_listed = 256;
   EXPECT_EQ(EntriesOf(builder.Decide(), "n1"), nullptr) << "nothing changes";
   EXPECT_EQ(api::FindCondition(builder.Decide().status.conditions, "Ready")->status, "True");
 }

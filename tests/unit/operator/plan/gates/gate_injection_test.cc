@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "tests/fakes/snapshot_builder.h"
 
 // Mode Auto: status.injection.gate, which admission uses without asking an operator.
@@ -88,6 +91,68 @@ TEST(GateInjection, NoCapacityAddsNoGate) {
     builder.view(node).free["pods"] = 0;
   }
   EXPECT_FALSE(Gates(builder));
+}
+
+std::vector<std::string> Names(int first, int last) {
+  std::vector<std::string> names;
+  for (int i = first; i <= last; ++i) {
+    names.push_back("n" + std::to_string(i));
+  }
+  return names;
+}
+
+TEST(GateInjection, OneColdNodeInTenAddsNoGate) {
+  SnapshotBuilder builder = Nodes(10);
+  builder.Bundle({.node = "n1", .active = Names(1, 9)});
+  EXPECT_FALSE(Gates(builder));
+  SnapshotBuilder fewer = Nodes(9);
+  fewer.Bundle({.node = "n1", .active = Names(1, 8)});
+  EXPECT_TRUE(Gates(fewer)) << "one in nine";
+}
+
+TEST(GateInjection, FivePercentColdNodesOfAThousandAddNoGate) {
+  SnapshotBuilder builder = Nodes(1000);
+  builder.Bundle({.node = "n1", .active = Names(1, 950)});
+  EXPECT_FALSE(Gates(builder));
+}
+
+TEST(GateInjection, RevisionThatIsWarmOnNineOfTenNodesIsWarm) {
+  SnapshotBuilder builder = Nodes(10);
+  builder.Bundle({.node = "n1", .active = Names(1, 9)});
+  builder.Pod({.name = "a",
+               .node = "n1",
+               .created = 10,
+               .started = 12,
+               .ready = 20,
+               .annotations = {{"cachewarm.io/start", R"({"result":"hit"})"}}});
+  EXPECT_EQ(builder.Decide().status.injection->warm_revisions, (std::vector<std::string>{"r1"}));
+  SnapshotBuilder fewer = Nodes(10);
+  fewer.Bundle({.node = "n1", .active = Names(1, 8)});
+  fewer.Pod({.name = "a",
+             .node = "n1",
+             .created = 10,
+             .started = 12,
+             .ready = 20,
+             .annotations = {{"cachewarm.io/start", R"({"result":"hit"})"}}});
+  EXPECT_TRUE(fewer.Decide().status.injection->warm_revisions.empty());
+}
+
+TEST(GateInjection, RejectedReleaseStopsGatesForTenMinutes) {
+  SnapshotBuilder builder = Nodes(2);
+  builder.Bundle({.node = "n1", .active = {"n1"}});
+  ASSERT_TRUE(Gates(builder));
+  builder.in().release_refusal = {.time = fakes::At(100), .message = "policy frozen: no updates"};
+  builder.Now(110);
+  const Plan plan = builder.Decide();
+  EXPECT_FALSE(plan.status.injection->gate);
+  EXPECT_EQ(fakes::ReasonOf(plan, "Degraded"), "ReleaseRejected");
+  EXPECT_NE(fakes::Condition(plan, "Degraded")->message.find("policy frozen: no updates"),
+            std::string::npos);
+  EXPECT_TRUE(fakes::HasEvent(plan, "ReleaseRejected"));
+  EXPECT_LE(*plan.requeue_after, std::chrono::seconds(590));
+  builder.Now(700);
+  EXPECT_TRUE(Gates(builder));
+  EXPECT_EQ(fakes::ReasonOf(builder.Decide(), "Degraded"), "Healthy");
 }
 
 }  // namespace

@@ -43,12 +43,12 @@ TEST(NodeReadiness, UnpreparedDirectoryIsWarming) {
   EXPECT_EQ(readiness, ReadinessState::kWarming);
 }
 
-// The node gets no entry while 64 others stay, so no pod should wait for it.
+// The node gets no entry while 256 others stay, so no pod should wait for it.
 TEST(NodeReadiness, FullNodeIsFailed) {
   const ReadinessState readiness = After([](SnapshotBuilder& builder) {
     builder.reported("n1").prepared.clear();
     builder.cache("n1").spec = {};
-    builder.view("n1").warmups_listed = 64;
+    builder.view("n1").warmups_listed = 256;
   });
   EXPECT_EQ(readiness, ReadinessState::kFailed);
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "lib/api/names.h"
 #include "tests/fakes/snapshot_builder.h"
 
@@ -388,6 +392,51 @@ TEST(Starts, BurstIsCountedInPortions) {
   EXPECT_LE(*first.requeue_after, std::chrono::milliseconds(100));
   Apply(builder, first);
   EXPECT_EQ(builder.Decide().starts_counted.size(), 8U);
+}
+
+TEST(Starts, NothingIsCountedTwiceHoweverManyAnnotationsAreRejected) {
+  SnapshotBuilder builder = Warm();
+  for (int i = 0; i < 300; ++i) {
+    const std::string name = "p" + std::to_string(i);
+    builder.Pod({.name = name, .node = "n1", .created = 80, .started = 90, .ready = 95});
+  }
+  builder.Now(200);  // without evidence
+  std::set<std::string> counted;
+  for (int round = 0; round < 20; ++round) {
+    const Plan plan = builder.Decide();
+    for (const StartSample& start : plan.starts_counted) {
+      EXPECT_TRUE(counted.insert(start.pod_uid).second) << start.pod << " is counted again";
+    }
+    Apply(builder, plan);
+  }
+  EXPECT_EQ(counted.size(), 64U);
+  EXPECT_GE(*builder.Decide().requeue_after, std::chrono::seconds(30)) << "no busy loop";
+}
+
+TEST(Starts, CountingGoesOnOnceTheAnnotationsAreWritten) {
+  SnapshotBuilder builder = Warm();
+  std::vector<fakes::PodSetup> pods;
+  for (int i = 0; i < 300; ++i) {
+    pods.push_back(
+        {.name = "p" + std::to_string(i), .node = "n1", .created = 80, .started = 90, .ready = 95});
+    builder.Pod(pods.back());
+  }
+  builder.Now(200);
+  size_t counted = 0;
+  for (int round = 0; round < 20; ++round) {
+    const Plan plan = builder.Decide();
+    counted += plan.starts_counted.size();
+    Apply(builder, plan);
+    for (const PodAnnotation& annotation : plan.annotations) {
+      for (fakes::PodSetup& pod : pods) {
+        if (pod.name == annotation.pod) {
+          pod.annotations[annotation.key] = annotation.value;
+          builder.Pod(pod);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(counted, 300U);
 }
 
 TEST(Starts, NodeObservesAtMost64PodsOfAllWarmups) {

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/base/clock.h"
+#include "lib/kube/runtime/controller.h"
+#include "lib/kube/runtime/work_queue.h"
+#include "operator/dry_run/dry_runs.h"
+
+namespace cachewarm::dry_run {
+
+// Number of threads that run dry runs. A dry run occupies a thread for as long as a webhook of the
+// namespace takes to answer (at most kDryRunLimit for each of the two pods), so there are many: ten
+// namespaces with webhooks that do not answer delay no other one. An idle thread costs 10 kB.
+inline constexpr int kDryRunWorkers = 16;
+
+// Runs the dry runs of all warmups apart from the threads that plan. One dry run of a warmup runs
+// at a time; a newer request replaces one that waits. Thread-safe.
+class DryRunQueue {
+ public:
+  struct Dependencies {
+    DryRuns& dry_runs;
+    kube::WorkQueue& queue;
+    const Clock& clock;
+    // Called on the thread of the dry run with the warmup's "ns/name".
+    std::function<void(const std::string& warmup, const model::AdmissionDryRun& result)> on_result;
+  };
+
+  // All references must outlive this object.
+  explicit DryRunQueue(Dependencies deps) : deps_(std::move(deps)) {}
+
+  // Queues a dry run.
+  void Request(const api::CacheWarmup& warmup, const model::DryRunRequest& request);
+  // Queues a repetition of the last dry run of the warmup, see DryRuns::Rerun().
+  void RequestAgain(const api::CacheWarmup& warmup, Duration interval);
+
+  // Runs the queued dry run of the warmup `key` ("ns/name"). Call for the keys of the queue.
+  absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
+
+ private:
+  struct Pending {
+    std::string ns;
+    std::string warmup_uid;
+    WallTime requested_time{};
+    std::optional<model::DryRunRequest> request;  // nullopt: repeat the last one
+    Duration interval{0};                         // for a repetition
+  };
+
+  void Add(const api::CacheWarmup& warmup, Pending pending);
+  // True if the last dry run answered the request after it was made.
+  bool IsAnswered(const Pending& pending) const;
+
+  Dependencies deps_;
+  std::mutex mutex_;
+  std::map<std::string, Pending> pending_;  // by "ns/name" of the warmup
+};
+
+}  // namespace cachewarm::dry_run
