@@ -11,7 +11,7 @@ void ReleaseRefusals::Record(const std::string& ns, std::string message) {
     std::lock_guard lock(mutex_);
     const WallTime now = clock_.Now();
     std::erase_if(refusals_, [&](const auto& each) {
-      return now - each.second.time >= plan::kReleaseRefusalLasts;
+      return now - each.second.time >= model::kReleaseRefusalLasts;
     });
     is_new = !refusals_.contains(ns);
     refusals_[ns] = {.time = now, .message = std::move(message)};

@@ -13,7 +13,7 @@ namespace cachewarm::apply {
 
 // Remembers the namespaces in which the API server rejected the release of a held pod, for example
 // because an admission policy forbids updates of pods. The plan then adds no gate to new pods of
-// the namespace. An entry lasts for plan::kReleaseRefusalLasts, or until a release succeeds. State
+// the namespace. An entry lasts for model::kReleaseRefusalLasts, or until a release succeeds. State
 // is in memory only: a new leader learns it from its first rejected release. Thread-safe.
 class ReleaseRefusals {
  public:

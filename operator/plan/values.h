@@ -19,6 +19,7 @@ using model::DryRunRequest;
 using model::DryRunResult;
 using model::EventRequest;
 using model::GateRelease;
+using model::kReleaseRefusalLasts;
 using model::NodeEntries;
 using model::NodeView;
 using model::ObjectRef;
