@@ -127,9 +127,9 @@ TEST(Fields, RequiredRowsAreRequiredInTheCrd) {
     for (const Rule& rule : rules) {
       const bool in_crd = std::find(required.begin(), required.end(), rule.name) != required.end();
       const std::string field = path + "." + std::string(rule.name);
-      EXPECT_TRUE(in_crd || rule.presence != Presence::kRequired) << field;
+      EXPECT_TRUE(in_crd || rule.presence != FieldPresence::kRequired) << field;
       // A condition without this time is not written by SetCondition().
-      EXPECT_TRUE(!in_crd || rule.presence != Presence::kOptional ||
+      EXPECT_TRUE(!in_crd || rule.presence != FieldPresence::kOptional ||
                   field.ends_with(".conditions[].lastTransitionTime"))
           << field;
     }

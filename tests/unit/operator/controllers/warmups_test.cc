@@ -39,7 +39,7 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
                        .queue = dry_run_keys,
                        .clock = clock,
                        .on_result =
-                           [this](const std::string& warmup, const plan::AdmissionDryRun& result) {
+                           [this](const std::string& warmup, const model::AdmissionDryRun& result) {
                              warmups.CountDryRun(result);
                              woken.push_back(warmup);
                            }}),

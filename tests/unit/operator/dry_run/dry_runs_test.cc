@@ -164,7 +164,7 @@ TEST_F(DryRunsTest, FailureOfAWebhookIsNotRetried) {
 TEST_F(DryRunsTest, SilentWebhookEndsTheDryRunAfterThreeSeconds) {
   op::testing::HangingClient hanging(server, "team");
   DryRuns runs(hanging, clock);
-  const plan::AdmissionDryRun result = CutShort(
+  const model::AdmissionDryRun result = CutShort(
       hanging, clock, 1,
       std::async(std::launch::async, [&] { return runs.Run("uid-1", "team", request, {}); }));
   EXPECT_EQ(result.unmodified, DryRunResult::kUnknown);
@@ -181,7 +181,7 @@ class DryRunQueueTest : public DryRunsTest {
         queue({.dry_runs = dry_runs,
                .queue = keys,
                .clock = clock,
-               .on_result = [this](const std::string& name, const plan::AdmissionDryRun&) {
+               .on_result = [this](const std::string& name, const model::AdmissionDryRun&) {
                  results.push_back(name);
                }}) {
     warmup.ns = "default";
@@ -248,7 +248,7 @@ TEST_F(DryRunQueueTest, TenNamespacesWithSilentWebhooksDelayNoOther) {
   DryRunQueue shared({.dry_runs = runs,
                       .queue = keys,
                       .clock = clock,
-                      .on_result = [&](const std::string& name, const plan::AdmissionDryRun&) {
+                      .on_result = [&](const std::string& name, const model::AdmissionDryRun&) {
                         done = done || name == "default/llama";
                       }});
   fakes::MemoryLog log;

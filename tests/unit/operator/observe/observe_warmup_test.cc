@@ -215,7 +215,7 @@ TEST_F(SnapshotTest, JobThatTheWarmupDoesNotOwnIsNoBuilder) {
   job["metadata"].erase("ownerReferences");
   server.Put(kube::kJobs, job);
   StartCache();
-  const plan::Snapshot snapshot = Observe();
+  const model::Snapshot snapshot = Observe();
   ASSERT_EQ(snapshot.jobs.size(), 1U);
   EXPECT_EQ(snapshot.jobs[0].name, "own");
 }
