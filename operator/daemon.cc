@@ -18,6 +18,7 @@
 #include "operator/controllers/held_pods.h"
 #include "operator/controllers/nodes.h"
 #include "operator/controllers/warmups.h"
+#include "operator/crd_check.h"
 #include "operator/dry_run/dry_run_queue.h"
 #include "operator/dry_run/dry_runs.h"
 #include "operator/observe/annotation_triggers.h"
@@ -68,6 +69,7 @@ model::Settings SettingsOf(const Config& config) {
 struct Daemon::Components {
   Components(const Config& config, const DaemonDependencies& parts)
       : runtime{parts.client, parts.clock, parts.random, parts.log},
+        crd_check({.client = parts.client, .clock = parts.clock, .log = parts.log}),
         cluster(runtime),
         warmup_queue(parts.clock, UpTo(kWarmupRetry)),
         node_queue(parts.clock),
@@ -157,6 +159,7 @@ struct Daemon::Components {
   }
 
   kube::Runtime runtime;
+  CrdCheck crd_check;
   observe::ClusterCache cluster;
   kube::WorkQueue warmup_queue;
   kube::WorkQueue node_queue;
@@ -189,6 +192,9 @@ Daemon::~Daemon() = default;
 std::string Daemon::WhyNotReady() const {
   if (stopping_) {
     return "stopping\n";
+  }
+  if (const std::string problem = components_->crd_check.Problem(); !problem.empty()) {
+    return problem + "\n";
   }
   if (!components_->cluster.HasSynced()) {
     return "stores not synced yet\n";
@@ -227,6 +233,8 @@ absl::Status Daemon::Run(std::stop_token stop) {
   const std::stop_callback forward(stop, [&] { reflector_stop.request_stop(); });
   components_->cluster.Start(reflector_stop.get_token());
   DiscardKeys();
+  std::jthread crd_check(
+      [this, stopped = reflector_stop.get_token()] { components_->crd_check.Run(stopped); });
   std::jthread webhook(
       [this, stopped = reflector_stop.get_token()] { components_->webhook.Run(stopped); });
   parts_.log.Info("operator started", {{"listenAddress", config_.listen_address},
@@ -241,6 +249,7 @@ absl::Status Daemon::Run(std::stop_token stop) {
     AwaitEndpointRemoval(stop);
   }
   reflector_stop.request_stop();
+  crd_check.join();
   webhook.join();
   held = {};  // joins the threads of the held-pod controller
   components_->cluster.Join();
@@ -296,6 +305,9 @@ void Daemon::DiscardKeys() {
 }
 
 absl::Status Daemon::RunElection(std::stop_token stop) {
+  if (!components_->crd_check.AwaitPassed(stop)) {
+    return absl::OkStatus();
+  }
   if (!config_.leader_elect) {
     Lead(stop);
     return absl::OkStatus();

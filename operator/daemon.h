@@ -33,10 +33,11 @@ struct DaemonDependencies {
   const Metrics& metrics;
 };
 
-// Composition root of the operator. Starts the HTTP server, the reflectors, the webhook, the
-// held-pod controller, leader election and the leader's controllers, in this order. The held-pod
-// controller starts when the pod store has synced; the leader's controllers start when all stores
-// have synced. Run() may be called once.
+// Composition root of the operator. Starts the HTTP server, the reflectors, the check of the CRDs,
+// the webhook, the held-pod controller, leader election and the leader's controllers, in this
+// order. The held-pod controller starts when the pod store has synced, the election when the check
+// of the CRDs has passed, and the leader's controllers when all stores have synced. Run() may be
+// called once.
 class Daemon {
  public:
   Daemon(const Config& config, const DaemonDependencies& parts);
@@ -50,8 +51,8 @@ class Daemon {
   // Port of /metrics, /healthz and /readyz; 0 until Run() listens.
   uint16_t port() const { return port_.load(); }
   // Returns why the daemon is not ready, as readable text; "" if it is ready. The daemon becomes
-  // ready once all stores are synced and the webhook, if installed, is served. It is not ready
-  // while stopping.
+  // ready once the check of the CRDs has passed, all stores are synced and the webhook, if
+  // installed, is served. It is not ready while stopping.
   std::string WhyNotReady() const;
   bool IsReady() const { return WhyNotReady().empty(); }
   // Returns the time that Run() may take after `stop`: process::kStopWithin plus, while the webhook
@@ -76,6 +77,7 @@ class Daemon {
   // processes these keys on a standby. RunLeaderControllers() ends the threads and queues every
   // object again.
   void DiscardKeys();
+  // Waits for the check of the CRDs first. Returns OK after `stop`.
   absl::Status RunElection(std::stop_token stop);
   void Lead(std::stop_token stop);
   // Runs the leader's controllers once all stores have synced.

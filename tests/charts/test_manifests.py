@@ -71,12 +71,22 @@ def test_operator_has_exactly_the_rights_it_needs(installed):
         ("events.k8s.io", "events"): {"list", "watch", "create", "patch"},
         ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): {"get"},
         ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"): {"get"},
-        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): {"get"}}
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): {"get"},
+        ("apiextensions.k8s.io", "customresourcedefinitions"): {"get"}}
     leases = installed["Role", "cachewarm-operator"]["rules"]
     assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in leases] == [
         (["leases"], None, ["create"]),
         (["leases"], ["cachewarm-operator"], ["get", "update"]),
         (["secrets"], ["cachewarm-salt"], ["get", "update"])]
+
+
+def test_operator_reads_no_other_definitions_and_configurations(installed):
+    named = {rule["apiGroups"][0]: rule["resourceNames"]
+             for rule in installed["ClusterRole", "cachewarm-operator"]["rules"]
+             if rule["verbs"] == ["get"]}
+    definitions = [name for kind, name in installed if kind == "CustomResourceDefinition"]
+    assert named == {"admissionregistration.k8s.io": ["cachewarm.io"],
+                     "apiextensions.k8s.io": definitions}
 
 
 def test_no_role_reads_secrets_but_that_of_the_salt(installed):

@@ -47,6 +47,8 @@ inline constexpr Resource kMutatingPolicies{"admissionregistration.k8s.io", "v1"
                                             "mutatingadmissionpolicies", "MutatingAdmissionPolicy",
                                             false};
 inline constexpr Resource kSecrets{"", "v1", "secrets", "Secret"};
+inline constexpr Resource kCustomResourceDefinitions{
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
 inline constexpr Resource kCacheWarmups{"cachewarm.io", "v1alpha1", "cachewarmups", "CacheWarmup"};
 inline constexpr Resource kNodeCaches{"cachewarm.io", "v1alpha1", "nodecaches", "NodeCache", false};
 

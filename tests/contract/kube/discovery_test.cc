@@ -13,9 +13,6 @@ namespace {
 using codec::Json;
 using fakes::Await;
 
-constexpr Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
-                                "CustomResourceDefinition", false};
-
 Json DefinitionOf(const Resource& resource) {
   const Json schema = {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
   return {{"metadata",
@@ -46,10 +43,12 @@ class DiscoveryContract : public KubeContract {
     if (is_fake()) {
       dynamic_cast<fakes::FakeApiServer&>(client()).Serve(kRayClusters, installed);
     } else if (installed) {
-      Do(Create(kDefinitions, DefinitionOf(kRayClusters), {}));
+      Do(Create(kCustomResourceDefinitions, DefinitionOf(kRayClusters), {}));
     } else {
       const Json definition = DefinitionOf(kRayClusters);
-      client().Do(Delete(kDefinitions, kube::NameOf(definition), {}), {}).IgnoreError();
+      client()
+          .Do(Delete(kCustomResourceDefinitions, kube::NameOf(definition), {}), {})
+          .IgnoreError();
     }
   }
 

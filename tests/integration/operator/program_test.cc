@@ -20,6 +20,7 @@
 #include "lib/http/client.h"
 #include "operator/webhook/registration.h"
 #include "tests/fakes/await.h"
+#include "tests/fakes/crds.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/kube_front.h"
 #include "tests/fakes/raw_server.h"
@@ -46,6 +47,7 @@ int FreePort() {
 class OperatorProgram : public ::testing::Test {
  protected:
   OperatorProgram() : server_(SystemClock()), front_(server_) {
+    fakes::PutCrds(server_);
     folder_.Write("kubeconfig", front_.Kubeconfig());
   }
 

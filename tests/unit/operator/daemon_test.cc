@@ -14,6 +14,7 @@
 #include "lib/process/process.h"
 #include "operator/webhook/registration.h"
 #include "operator/webhook/service.h"
+#include "tests/fakes/crds.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/memory_log.h"
@@ -38,6 +39,7 @@ class DaemonTest : public ::testing::Test {
       : server_(clock_),
         registry_(metrics::MakeRegistry()),
         metrics_(MakeMetrics(*registry_, "test")) {
+    fakes::PutCrds(server_);
     config_.listen_address = "127.0.0.1";
     config_.listen_port = 0;
     config_.identity = "operator-a";
@@ -80,6 +82,17 @@ class DaemonTest : public ::testing::Test {
   }
 
   bool Leads() const { return SeriesValue(registry_->Serialize(), "cachewarm_leader") == 1; }
+
+  // Returns true if this replica neither leads nor is ready for the next 40 s.
+  bool Waits() {
+    for (int i = 0; i < 4; ++i) {
+      clock_.Advance(seconds(10));
+      if (Eventually([&] { return Leads() || daemon_->IsReady(); }, seconds(1))) {
+        return false;
+      }
+    }
+    return true;
+  }
 
   bool IsHeld(const std::string& name) const {
     const kube::Object pod = server_.Find(kube::kPods, {"default", name});
@@ -233,6 +246,49 @@ TEST_F(DaemonTest, NewLeaderReconcilesOnlyPresentObjects) {
   EXPECT_LT(SeriesValue(registry_->Serialize(),
                         "cachewarm_reconciles_total{controller=\"warmups\",result=\"success\"}"),
             kGone / 2);
+}
+
+// The whole operator with an older CRD.
+class DaemonWithOlderCrd : public DaemonTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  DaemonWithOlderCrd() {
+    config_.leader_elect = GetParam();
+    fakes::MakeWarmupCrdOlder(server_);
+    PutPodsThatNoteTheirDeadlines();
+    server_.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+  }
+};
+
+TEST_P(DaemonWithOlderCrd, NeitherLeadsNorIsReadyButReleasesOverduePods) {
+  Start();
+  ASSERT_TRUE(InSteps(seconds(2), [&] { return !IsHeld("overdue"); }));
+  EXPECT_TRUE(Waits());
+  EXPECT_EQ(daemon_->WhyNotReady(),
+            "CustomResourceDefinition cachewarmups.cachewarm.io is older than this operator: "
+            "version v1alpha1 has no field status.starts; run kubectl apply --server-side -f crds/ "
+            "with the files of this release\n");
+  EXPECT_TRUE(server_.All(kube::kLeases).empty());
+  EXPECT_TRUE(server_.All(kube::kNodeCaches).empty());
+  EXPECT_TRUE(IsHeld("waits"));
+}
+
+TEST_P(DaemonWithOlderCrd, LeadsAndIsReadyOnceTheCrdIsUpdated) {
+  Start();
+  ASSERT_TRUE(Eventually([&] { return log_.Has("has no field status.starts"); }));
+  fakes::PutCrds(server_);
+  EXPECT_TRUE(InSteps(seconds(2), [&] { return Leads() && daemon_->IsReady(); }));
+}
+
+INSTANTIATE_TEST_SUITE_P(LeaderElection, DaemonWithOlderCrd, ::testing::Bool());
+
+TEST_F(DaemonTest, OlderCrdLeavesTheLeaseToAnotherReplica) {
+  fakes::MakeWarmupCrdOlder(server_);
+  LeadElsewhere();
+  Start();
+  ASSERT_TRUE(Eventually([&] { return log_.Has("has no field status.starts"); }));
+  EXPECT_TRUE(Waits()) << "although the Lease has expired";
+  EXPECT_EQ(codec::TextAt(*server_.All(kube::kLeases).front(), {"spec", "holderIdentity"}),
+            "operator-b");
 }
 
 class DaemonWithWebhook : public DaemonTest {

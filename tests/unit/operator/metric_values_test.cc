@@ -12,6 +12,7 @@
 #include "lib/http/client.h"
 #include "operator/daemon.h"
 #include "operator/webhook/handler.h"
+#include "tests/fakes/crds.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/kube_front.h"
@@ -47,6 +48,7 @@ class OperatorMetricValues : public ::testing::Test {
 // The operator, leading without a Lease.
 class LeadingOperator : public OperatorMetricValues {
  protected:
+  LeadingOperator() { fakes::PutCrds(server_); }
   ~LeadingOperator() override { Stop(); }
 
   void Start() {

@@ -24,6 +24,7 @@
 #include "lib/fingerprint/key.h"
 #include "operator/daemon.h"
 #include "operator/webhook/registration.h"
+#include "tests/fakes/crds.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/memory_log.h"
@@ -56,6 +57,7 @@ class OperatorSettings : public ::testing::Test {
       : server_(clock_),
         registry_(metrics::MakeRegistry()),
         metrics_(MakeMetrics(*registry_, "test")) {
+    fakes::PutCrds(server_);
     server_.Put(kube::kNamespaces, testing::NamespaceObject("default"));
   }
   ~OperatorSettings() override { Stop(); }

@@ -42,7 +42,7 @@ TEST(Resource, KnowsClusterScopedResources) {
   EXPECT_EQ(cluster_scoped, (std::set<std::string_view>{
                                 "nodes", "namespaces", "nodecaches", "mutatingadmissionpolicies",
                                 "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
-                                "resourceslices"}));
+                                "resourceslices", "customresourcedefinitions"}));
 }
 
 }  // namespace
