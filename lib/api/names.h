@@ -60,6 +60,9 @@ inline constexpr std::string_view kRequestedSpecAnnotation = "cachewarm.io/reque
 // at which the operator noticed that nothing requests the CacheWarmup any more.
 inline constexpr std::string_view kRemovalRequestedAtAnnotation =
     "cachewarm.io/removal-requested-at";
+// Annotation of the CacheWarmup of a deleted Job: RFC 3339 time at which the operator deletes the
+// CacheWarmup, unless a Job of the same name requests it again.
+inline constexpr std::string_view kExpiresAtAnnotation = "cachewarm.io/expires-at";
 
 // Scheduling gate of a held pod, added by the admission policy.
 inline constexpr std::string_view kSchedulingGate = "cachewarm.io/wait-for-cache";

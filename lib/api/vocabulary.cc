@@ -49,7 +49,9 @@ constexpr ReasonMeaning kReasons[] = {
     {reason::kAnnotationRemoved, kWorkloadEvent,
      "The annotation or label that requested the CacheWarmup was removed; the CacheWarmup is "
      "deleted after 10 minutes."},
-    {reason::kWarmupDeleted, kWorkloadEvent, "The operator deleted the CacheWarmup."},
+    {reason::kWarmupDeleted, kWorkloadEvent,
+     "The operator deleted the CacheWarmup. If a deleted Job had requested it, the event is about "
+     "the CacheWarmup."},
     {reason::kInvalidAnnotation, kWorkloadEvent, "An annotation is unknown or has a wrong value."},
     {reason::kWarmupNameTaken, kWorkloadEvent,
      "The CacheWarmup was not created: one with its name exists, which the workload does not own."},
@@ -191,6 +193,8 @@ constexpr NameMeaning kNames[] = {
      "Digest of the spec that the workload's annotations request."},
     {kRemovalRequestedAtAnnotation, "annotation", "CacheWarmup", "operator",
      "RFC 3339 time from which no annotation or label requests the CacheWarmup."},
+    {kExpiresAtAnnotation, "annotation", "CacheWarmup", "operator",
+     "RFC 3339 time at which the CacheWarmup of a deleted Job is deleted."},
     {kWarmupAnnotation, "annotation", "Pod", "admission", "Name of the CacheWarmup of the pod."},
     {kSchedulingGate, "scheduling gate", "Pod", "admission", "Holds the pod until it is released."},
     {kHeldUntilAnnotation, "annotation", "Pod", "operator",

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-// What is needed to execute a program.
+// Executable files and their arguments.
 namespace cachewarm::fs {
 
 // Returns true if `path` is a regular file, or a link to one, that this process may execute.

@@ -34,6 +34,17 @@ bool Contains(const Json& present, const Json& desired) {
 }
 
 Json OwnerOf(const AnnotationRequest& request) {
+  // A CacheWarmup that an earlier version of the operator created keeps its Job as its owner: a
+  // second controller would be invalid.
+  const bool is_owned_by_job = request.present != nullptr && !request.uid.empty() &&
+                               kube::ControllerOf(*request.present).uid == request.uid;
+  if (request.kind == "Job" && !is_owned_by_job) {
+    return {{"apiVersion", "v1"},
+            {"kind", "Namespace"},
+            {"name", request.ns},
+            {"uid", request.ns_uid},
+            {"controller", true}};
+  }
   return {{"apiVersion", request.api_version},
           {"kind", request.kind},
           {"name", request.name},

@@ -9,9 +9,10 @@
 namespace cachewarm::annotations {
 
 // Returns the CacheWarmup for `request`, with `spec` (from the annotations) and the workloadRef or
-// selector. The result has exactly the fields that field manager kAnnotationsManager owns. `uid` is
-// the uid of the present CacheWarmup, empty for a new one. With a uid, the server-side apply of the
-// result fails if the CacheWarmup has been replaced by another of the same name.
+// selector. The result has exactly the fields that field manager kAnnotationsManager owns. Its
+// owner is the workload or, for a Job, the namespace, so that it outlives the Job (retention.h).
+// `uid` is the uid of the present CacheWarmup, empty for a new one. With a uid, the server-side
+// apply of the result fails if the CacheWarmup has been replaced by another of the same name.
 codec::Json DesiredWarmup(const AnnotationRequest& request, const codec::Json& spec,
                           const std::string& uid);
 

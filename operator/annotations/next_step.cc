@@ -10,6 +10,7 @@
 #include "lib/codec/json_path.h"
 #include "lib/kube/core/object.h"
 #include "operator/annotations/desired_warmup.h"
+#include "operator/annotations/retention.h"
 
 namespace cachewarm::annotations {
 namespace {
@@ -46,9 +47,15 @@ bool HasWarmAnnotation(const AnnotationRequest& request) {
   return request.annotations.contains(std::string(api::kWarmAnnotation));
 }
 
+// True if the CacheWarmup outlives the Job of this request.
+bool IsRetained(const AnnotationRequest& request) {
+  return request.present != nullptr && request.kind == "Job" &&
+         JobOf(*request.present) == request.name;
+}
+
 bool IsOwned(const AnnotationRequest& request) {
   const kube::Owner owner = kube::ControllerOf(*request.present);
-  return !request.uid.empty() && owner.uid == request.uid;
+  return (!request.uid.empty() && owner.uid == request.uid) || IsRetained(request);
 }
 
 // True if the CacheWarmup belongs to a deleted workload of the same name. The garbage collector
@@ -58,14 +65,23 @@ bool IsOrphan(const AnnotationRequest& request) {
   return owner.kind == request.kind && owner.name == request.name && owner.uid != request.uid;
 }
 
-std::string RemovalRequestedAt(const Json& present) {
-  return codec::TextAt(present, {"metadata", "annotations", api::kRemovalRequestedAtAnnotation});
-}
-
-Json MarkPatch(const Json& present, const Json& since) {
+Json AnnotationsPatch(const Json& present, Json annotations) {
   return {{"metadata",
            {{"resourceVersion", kube::ResourceVersionOf(present)},
-            {"annotations", {{std::string(api::kRemovalRequestedAtAnnotation), since}}}}}};
+            {"annotations", std::move(annotations)}}}};
+}
+
+// Returns a merge patch of annotations that removes the times of removal and expiry which the
+// CacheWarmup has; an empty object if it has none.
+Json DeletionTimesToRemove(const Json& present) {
+  Json out = Json::object();
+  for (const std::string_view each :
+       {api::kRemovalRequestedAtAnnotation, api::kExpiresAtAnnotation}) {
+    if (codec::At(present, {"metadata", "annotations", each}) != nullptr) {
+      out[std::string(each)] = nullptr;
+    }
+  }
+  return out;
 }
 
 std::vector<WorkloadNote> PresetProblems(const Json& spec) {
@@ -144,9 +160,11 @@ NextStep Ensure(const AnnotationRequest& request) {
     std::move(conflict.problems.begin(), conflict.problems.end(), std::back_inserter(out.problems));
     return out;
   }
-  if (request.present != nullptr && !RemovalRequestedAt(*request.present).empty()) {
+  if (Json times =
+          request.present == nullptr ? Json::object() : DeletionTimesToRemove(*request.present);
+      !times.empty()) {
     out.step = Step::kPatch;
-    out.object = MarkPatch(*request.present, nullptr);
+    out.object = AnnotationsPatch(*request.present, std::move(times));
     return out;
   }
   if (!out.problems.empty()) {
@@ -165,8 +183,10 @@ NextStep Ensure(const AnnotationRequest& request) {
 
 NextStep MarkForRemoval(const AnnotationRequest& request) {
   const std::string due = FormatTime(request.now + kRemovalGrace);
+  Json time = Json::object();
+  time[std::string(api::kRemovalRequestedAtAnnotation)] = FormatTime(request.now);
   return {.step = Step::kPatch,
-          .object = MarkPatch(*request.present, FormatTime(request.now)),
+          .object = AnnotationsPatch(*request.present, std::move(time)),
           .events = {{.reason = reason::kAnnotationRemoved,
                       .text = fmt::format(
                           "no annotation or namespace label requests a warmup any more; "
@@ -184,10 +204,8 @@ NextStep Remove(const AnnotationRequest& request) {
           .empty()) {
     return {};
   }
-  const std::string text = RemovalRequestedAt(*request.present);
-  const auto since = ParseTime(text);
-  // Ignore a timestamp in the future: the operator did not write it.
-  if (text.empty() || !since.ok() || *since > request.now) {
+  const auto since = RemovalRequestedTime(*request.present, request.now);
+  if (!since.has_value()) {
     return MarkForRemoval(request);
   }
   const WallTime due = *since + kRemovalGrace;
@@ -197,7 +215,7 @@ NextStep Remove(const AnnotationRequest& request) {
   return {.step = Step::kDelete,
           .events = {{.reason = reason::kWarmupDeleted,
                       .text = fmt::format("deleted CacheWarmup {}: not requested since {}",
-                                          request.warmup, text)}}};
+                                          request.warmup, FormatTime(*since))}}};
 }
 
 }  // namespace
@@ -211,7 +229,8 @@ NextStep FindNextStep(const AnnotationRequest& request) {
     case Requested::kYes:
       return Ensure(request);
     case Requested::kNo:
-      return request.ended ? NextStep{} : Remove(request);
+      // The garbage collector deletes a CacheWarmup that an ended workload owns, with the workload.
+      return request.ended && !IsRetained(request) ? NextStep{} : Remove(request);
     case Requested::kInvalid:
       break;
   }

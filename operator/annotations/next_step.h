@@ -25,6 +25,7 @@ struct AnnotationRequest {
   std::string api_version;
   std::string kind;
   std::string ns;
+  std::string ns_uid;  // uid of the namespace
   std::string name;
   std::string uid;
   std::map<std::string, std::string> annotations;
@@ -68,7 +69,8 @@ struct NextStep {
 // number of successful steps.
 //  - Creates a CacheWarmup only if the workload requests one and all its annotations are valid.
 //    While an annotation is invalid, an existing CacheWarmup keeps its spec.
-//  - Changes or deletes only a CacheWarmup that the workload owns (ownerReferences).
+//  - Changes or deletes only a CacheWarmup that the workload owns (ownerReferences), or that was
+//    created for an earlier Job of the same name (retention.h).
 //  - The annotation cachewarm.io/warm overrides the namespace's label. While its value is neither
 //    true nor false, nothing is changed.
 NextStep FindNextStep(const AnnotationRequest& request);

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/controllers/annotation_requests.h"
 
+#include <string>
+#include <vector>
+
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
+#include "operator/annotations/retention.h"
+#include "operator/annotations/warmup_name.h"
 
 namespace cachewarm::controllers {
 namespace {
@@ -27,6 +32,26 @@ kube::WriteOptions AsAnnotationWriter() {
   return {.field_manager = std::string(api::kAnnotationsManager)};
 }
 
+// Returns the CacheWarmups of deleted Jobs of the namespace, except `own`. A copy that a user made
+// under another name is not one of them.
+std::vector<annotations::RetainedWarmup> OtherRetained(const observe::ClusterCache& cluster,
+                                                       const kube::ObjectName& own) {
+  std::vector<annotations::RetainedWarmup> others;
+  for (const kube::CachedObjectPtr& object : cluster.warmups.store().ListNamespace(own.ns)) {
+    if (object->own_name() == own.name ||
+        object->value().TextAt({"metadata", "annotations", api::kExpiresAtAnnotation}).empty()) {
+      continue;
+    }
+    const kube::Object warmup = object->Unpack();
+    const std::string job = annotations::JobOf(*warmup);
+    const auto expires = annotations::ExpiryTime(*warmup);
+    if (!job.empty() && annotations::WarmupName(job) == object->own_name() && expires.has_value()) {
+      others.push_back({.name = std::string(object->own_name()), .expires = *expires});
+    }
+  }
+  return others;
+}
+
 }  // namespace
 
 absl::StatusOr<kube::Outcome> AnnotationRequests::Reconcile(const std::string& key,
@@ -34,16 +59,14 @@ absl::StatusOr<kube::Outcome> AnnotationRequests::Reconcile(const std::string& k
   CW_ASSIGN_OR_RETURN(const observe::WorkloadKey parsed, observe::WorkloadKey::Parse(key));
   const auto subject = FindAnnotationSubject(cluster_, parsed);
   if (!subject.has_value()) {
-    // Nothing to do: the garbage collector deletes the CacheWarmup that the workload owned.
     Forget(key);
-    return kube::Outcome{};
   }
-  auto outcome = Advance(*subject, key, stop);
+  auto outcome = subject.has_value() ? Advance(*subject, key, stop) : RetainOrDelete(parsed, stop);
   if (absl::IsAlreadyExists(outcome.status()) || absl::IsAborted(outcome.status()) ||
       absl::IsNotFound(outcome.status())) {
     return kube::Outcome{.requeue_after = kConflictRetry};
   }
-  if (absl::IsInvalidArgument(outcome.status())) {
+  if (subject.has_value() && absl::IsInvalidArgument(outcome.status())) {
     RecordNewProblems(
         subject->regarding, key,
         {{.is_warning = true,
@@ -75,6 +98,26 @@ absl::StatusOr<kube::Outcome> AnnotationRequests::Advance(const AnnotationSubjec
     }
   }
   return kube::Outcome{};
+}
+
+absl::StatusOr<kube::Outcome> AnnotationRequests::RetainOrDelete(
+    const observe::WorkloadKey& workload, std::stop_token stop) {
+  if (workload.kind != "Job") {
+    return kube::Outcome{};
+  }
+  const kube::ObjectName name{.ns = workload.name.ns,
+                              .name = annotations::WarmupName(workload.name.name)};
+  const kube::Object present = cluster_.warmups.store().Get(name);
+  const annotations::NextStep decision =
+      annotations::FindRetentionStep({.now = deps_.clock.Now(),
+                                      .job = workload.name.name,
+                                      .present = present.get(),
+                                      .others = OtherRetained(cluster_, name)});
+  if (decision.step != Step::kNothing) {
+    CW_RETURN_IF_ERROR(ExecuteStep(decision, present, stop).status());
+    RecordEvents(present, decision.events);
+  }
+  return kube::Outcome{.requeue_after = decision.requeue_after};
 }
 
 absl::StatusOr<kube::Object> AnnotationRequests::ExecuteStep(const annotations::NextStep& decision,

@@ -21,7 +21,8 @@
 namespace cachewarm::controllers {
 
 // Creates, updates and deletes the CacheWarmup that a workload's annotations or its namespace's
-// label request; annotations::FindNextStep() decides each step. The work queue key is an
+// label request; annotations::FindNextStep() decides each step. Keeps the CacheWarmup of a deleted
+// Job for a time, as annotations::FindRetentionStep() decides. The work queue key is an
 // observe::WorkloadKey. Never changes the workload itself. Records an event when a problem appears,
 // and no further one while the problem lasts.
 class AnnotationRequests {
@@ -42,6 +43,10 @@ class AnnotationRequests {
  private:
   absl::StatusOr<kube::Outcome> Advance(const AnnotationSubject& subject, const std::string& key,
                                         std::stop_token stop);
+  // Executes the next step for the CacheWarmup of a workload that does not exist. Those of other
+  // kinds than Job are left to the garbage collector.
+  absl::StatusOr<kube::Outcome> RetainOrDelete(const observe::WorkloadKey& workload,
+                                               std::stop_token stop);
   // Executes one step. Returns the CacheWarmup after the step; null if the step deleted it.
   absl::StatusOr<kube::Object> ExecuteStep(const annotations::NextStep& decision,
                                            const kube::Object& present, std::stop_token stop);

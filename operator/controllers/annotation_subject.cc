@@ -72,6 +72,7 @@ std::optional<AnnotationSubject> FindAnnotationSubject(const observe::ClusterCac
       .api_version = codec::TextAt(*workload, {"apiVersion"}),
       .kind = codec::TextAt(*workload, {"kind"}),
       .ns = key.name.ns,
+      .ns_uid = ns == nullptr ? "" : kube::UidOf(*ns),
       .name = key.name.name,
       .uid = kube::UidOf(*workload),
       .annotations = kube::AnnotationsOf(*workload),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/observe/annotation_triggers.h"
 
+#include <optional>
+
 #include "lib/api/names.h"
 #include "lib/api/workload_kinds.h"
 #include "lib/codec/json_path.h"
@@ -12,6 +14,26 @@ namespace {
 // Delay before a changed object is reconciled. Users and controllers change an object in several
 // writes, which then cause only one reconcile.
 constexpr Duration kBurst{50};
+
+std::string_view ExpiryOf(const kube::CachedObject& warmup) {
+  return warmup.value().TextAt({"metadata", "annotations", api::kExpiresAtAnnotation});
+}
+
+// Returns the workload for which the CacheWarmup was created: its owner or, if it outlives a Job
+// and its namespace is the owner, that Job. Returns nullopt for a CacheWarmup of a user.
+std::optional<WorkloadKey> WorkloadOf(const codec::Json& warmup) {
+  const kube::Owner owner = kube::ControllerOf(warmup);
+  const std::string ns = kube::NameOf(warmup).ns;
+  if (api::IsWorkloadKind(owner.api_version, owner.kind)) {
+    return WorkloadKey{.kind = owner.kind, .name = {.ns = ns, .name = owner.name}};
+  }
+  const std::string job = codec::TextAt(warmup, {"spec", "workloadRef", "name"});
+  if (owner.kind == "Namespace" && !job.empty() &&
+      codec::TextAt(warmup, {"spec", "workloadRef", "kind"}) == "Job") {
+    return WorkloadKey{.kind = "Job", .name = {.ns = ns, .name = job}};
+  }
+  return std::nullopt;
+}
 
 bool DiffersAt(const kube::Change& change, codec::JsonPath path) {
   if (change.before == nullptr || change.after == nullptr) {
@@ -49,6 +71,13 @@ void AnnotationTriggers::Attach() {
 
 void AnnotationTriggers::AddEverything() {
   AddAll("", Duration(0));
+  for (const kube::CachedObjectPtr& object : cluster_.warmups.store().List()) {
+    // Its Job may have been deleted while no replica was the leader.
+    const auto key = WorkloadOf(*object->Unpack());
+    if (key.has_value()) {
+      queue_.AddAfter(key->ToString(), Duration(0));
+    }
+  }
 }
 
 void AnnotationTriggers::OnWorkload(const kube::Change& change, std::string_view kind) {
@@ -74,11 +103,20 @@ void AnnotationTriggers::OnWarmup(const kube::Change& change) {
       !DiffersAt(change, {"metadata", "ownerReferences"})) {
     return;
   }
-  const kube::Owner owner = kube::ControllerOf(*change.after);
-  const kube::ObjectName name = kube::NameOf(*change.after);
-  if (api::IsWorkloadKind(owner.api_version, owner.kind)) {
-    const WorkloadKey key{.kind = owner.kind, .name = {.ns = name.ns, .name = owner.name}};
-    queue_.AddAfter(key.ToString(), kBurst);
+  if (const auto key = WorkloadOf(*change.after)) {
+    queue_.AddAfter(key->ToString(), kBurst);
+  }
+  if (codec::At(*change.after, {"metadata", "annotations", api::kExpiresAtAnnotation}) != nullptr) {
+    AddRetained(kube::NameOf(*change.after).ns);
+  }
+}
+
+void AnnotationTriggers::AddRetained(const std::string& ns) {
+  for (const kube::CachedObjectPtr& object : cluster_.warmups.store().ListNamespace(ns)) {
+    const auto key = ExpiryOf(*object).empty() ? std::nullopt : WorkloadOf(*object->Unpack());
+    if (key.has_value()) {
+      queue_.AddAfter(key->ToString(), kBurst);
+    }
   }
 }
 

@@ -38,7 +38,8 @@ class AnnotationTriggers {
 
   // Call before ClusterCache::Start().
   void Attach();
-  // Queues every workload of every kind. Call when this replica becomes the leader.
+  // Queues every workload of every kind, and the deleted Jobs that still have a CacheWarmup. Call
+  // when this replica becomes the leader.
   void AddEverything();
 
  private:
@@ -47,6 +48,9 @@ class AnnotationTriggers {
   void OnWarmup(const kube::Change& change);
   // Queues all workloads of the namespace `ns`, or of all namespaces if `ns` is empty.
   void AddAll(const std::string& ns, Duration delay);
+  // Queues the Jobs of all CacheWarmups of the namespace that have a time of expiry, because only
+  // a limited number of them is kept.
+  void AddRetained(const std::string& ns);
 
   ClusterCache& cluster_;
   kube::WorkQueue& queue_;

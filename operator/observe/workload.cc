@@ -35,6 +35,9 @@ std::string LacksLabels(const api::WorkloadRef& ref) {
 model::Workload ResolveReferenced(const ClusterCache& cluster, const api::CacheWarmup& warmup) {
   const api::WorkloadRef& ref = *warmup.spec.workload_ref;
   model::Workload workload{.name = ref.name};
+  if (ref.kind == "Job") {
+    workload.kind = model::WorkloadKind::kJob;  // also while the Job does not exist
+  }
   const kube::Object object = FindReferenced(cluster, warmup);
   if (object == nullptr || kube::IsDeleting(*object)) {
     workload.problem =

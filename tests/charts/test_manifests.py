@@ -202,7 +202,8 @@ def test_agents_tolerate_every_taint(installed):
 def test_write_policies_deny_and_fail_closed(installed):
     policies = [name for kind, name in installed if kind == "ValidatingAdmissionPolicy"]
     assert sorted(policies) == ["agent.cachewarm.io", "host-paths.cachewarm.io",
-                                "operator-jobs.cachewarm.io", "operator-nodes.cachewarm.io", "operator-pods.cachewarm.io",
+                                "operator-jobs.cachewarm.io", "operator-nodes.cachewarm.io",
+                                "operator-pods.cachewarm.io",
                                 "operator-warmups.cachewarm.io",
                                 "release-pods.cachewarm.io",
                                 "writers.cachewarm.io"]

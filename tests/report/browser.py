@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A headless Chromium, driven by the DevTools protocol over two pipes. It has no network: every host
-name resolves to nothing, so that only files open."""
+"""A headless Chromium, driven by the DevTools protocol over two pipes. It has no network: every
+host name resolves to nothing, so that only files open."""
 import base64
 import contextlib
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the golden pages of "cachewarm report" in a real browser, on a phone and on a desktop, light
-and dark. Screenshots are in build/screenshots."""
+"""Opens the golden pages of "cachewarm report" in a real browser, on a phone and on a desktop,
+light and dark. Screenshots are in build/screenshots."""
 import re
 import xml.etree.ElementTree as xml
 from pathlib import Path
@@ -69,7 +69,8 @@ def test_the_policy_of_the_page_forbids_requests_scripts_and_styles(browser, tmp
     text = (ROOT / "tests/golden/report/empty.html").read_text()
     (tmp_path / "x.css").write_text("body { display: none }")
     (tmp_path / "x.js").write_text("document.title = 'changed'")
-    bad = ("<img src='x.png'/><script>document.title = 'changed'</script><script src='x.js'></script>"
+    bad = ("<img src='x.png'/><script>document.title = 'changed'</script>"
+           "<script src='x.js'></script>"
            "<link rel='stylesheet' href='x.css'/><style>body { display: none }</style>"
            "<iframe src='x.html'></iframe>")
     planted = tmp_path / "planted.html"

@@ -97,7 +97,7 @@ class KeyPlan {
   const GcPolicy& policy_;
 };
 
-// What the reason for a referrer follows from.
+// The listed objects from which the reason for a referrer follows.
 struct SubjectContext {
   const Manifests& listed;
   const std::set<Digest>& unlisted;  // GcRepository::unlisted_subjects

@@ -76,10 +76,14 @@ api::Injection MakeInjection(const Context& context) {
   return out;
 }
 
-// True if a warmup with a selector was injecting, and no pod is left from which the pod template
-// could be read. The last template is assumed to be valid for the next pods.
+// True if a warmup was injecting, and the pod template cannot be read now: no pod that matches the
+// selector is left, or the Job was deleted. The last template is assumed to be valid for the next
+// pods. The pods of a Job that is created again are created within milliseconds, before the
+// operator can react.
 bool IsBetweenPods(const AcceptanceContext& context) {
-  return context.in.workload.kind == WorkloadKind::kSelector &&
+  const Workload& workload = context.in.workload;
+  const bool is_absent = workload.kind == WorkloadKind::kJob && !workload.found;
+  return (workload.kind == WorkloadKind::kSelector || is_absent) &&
          context.pod_template.pod_template == nullptr && WasInjecting(context) &&
          !ForbiddenNamespace(context) && !InvalidSpec(context);
 }

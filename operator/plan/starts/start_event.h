@@ -13,8 +13,8 @@ namespace cachewarm::plan {
 //   StartedWarm   hit, partial
 //   StartedCold   cold
 //   CacheMissed   miss, inert, hollow; a warning
-// Its note has the seconds of `sample`, and its cause or else a remedy. Returns nullopt for starts of builders,
-// which have events of their build, and for unknown results. Pure.
+// Its note has the seconds of `sample`, and its cause or else a remedy. Returns nullopt for starts
+// of builders, which have events of their build, and for unknown results. Pure.
 std::optional<EventRequest> MakeStartEvent(const api::Pod& pod, const api::StartSample& sample);
 
 }  // namespace cachewarm::plan

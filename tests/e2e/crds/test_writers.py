@@ -354,19 +354,23 @@ def test_operator_writes_only_warmups_of_annotations(kubectl, operator_token):
     client = operator_token.within(kubectl.namespace)
     thing = warmup("asked")
     words = answer(client, "create", "-f", "-", given=thing)
-    assert "only for a workload that owns it" in words
+    assert "only with one owner" in words
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x", "uid": "x"}
     thing["metadata"]["ownerReferences"] = [owner]
     assert answer(client, "create", DRY, "-f", "-", given=thing) == ""
-    kubectl.create(warmup("mine"))
-    denied = "only a CacheWarmup that it created and whose removal was requested"
-    assert denied in answer(client, "delete", "cw", "mine", "--wait=false")
-    marks = {
-        "cachewarm.io/requested-spec": "x",
-        "cachewarm.io/removal-requested-at": "2026-01-01T00:00:00Z",
-    }
-    kubectl.patch("cw", "mine", {"metadata": {"annotations": marks}})
-    assert answer(client, "delete", "cw", "mine", "--wait=false") == ""
+    denied = "only a CacheWarmup that it created and that has a time of removal or expiry"
+    created, time = {"cachewarm.io/requested-spec": "x"}, "2026-01-01T00:00:00Z"
+    for name, marks in (
+        ("removed", {"cachewarm.io/removal-requested-at": time}),
+        ("expired", {"cachewarm.io/expires-at": time}),
+    ):
+        kubectl.create(warmup(name))
+        for incomplete in ({}, created, marks):
+            both = {mark: None for mark in created | marks} | incomplete
+            kubectl.patch("cw", name, {"metadata": {"annotations": both}})
+            assert denied in answer(client, "delete", "cw", name, "--wait=false"), incomplete
+        kubectl.patch("cw", name, {"metadata": {"annotations": created | marks}})
+        assert answer(client, "delete", "cw", name, "--wait=false") == ""
 
 
 def test_only_operator_and_agents_write_status(kubectl, nodes):

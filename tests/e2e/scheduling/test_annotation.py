@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from harness import pods
 from harness.cluster import Cluster
-from harness.compiler import compiler, trainer
+from harness.compiler import assert_counted_hit, compiler, trainer
 from harness.compiler import assert_hit as assert_counted_as_hit
 from harness.kubectl import Kubectl
 from harness.model_server import ModelServer
@@ -336,6 +336,57 @@ def test_annotated_kubernetes_workload_is_warmed(
     assert injected(pods.of(kubectl, "nightly")[0])
     warmup.wait_bundles(1)
     assert [pods.name(w) for w in kubectl.list("cachewarmups")] == ["nightly"]
+
+
+def test_job_that_is_created_again_starts_warm(kubectl: Kubectl, product: Product):
+    requested = {"settle_seconds": "2", "builder": "FirstPod"}
+    kubectl.apply(asking(job(), warm="true", **requested))
+    warmup = Warmup(kubectl, "nightly")
+    wait_for("its warmup is made", lambda: warmup.read(), 30, kubectl)
+    warmup.wait_injecting()
+    uid = warmup.uid
+    kubectl.run(*FIRST_POD[job])
+    warmup.wait_bundles(1)
+    warmup.wait_warm()
+
+    def expiry() -> str:
+        return warmup.read()["metadata"]["annotations"].get(f"{PREFIX}expires-at", "")
+
+    kubectl.delete("job", "nightly")
+    wait_for("its pods are gone", lambda: not pods.of(kubectl, "nightly"), 60, kubectl)
+    wait_for("the warmup has a time of expiry", expiry, 30, kubectl)
+    left = datetime.fromisoformat(expiry()) - datetime.now(timezone.utc)
+    assert timedelta(days=6, hours=23) < left <= timedelta(days=7)
+    assert warmup.injection, "admission needs it for the pod that the next Job creates at once"
+
+    kubectl.apply(asking(one_job(), warm="true", **requested))
+    (pod,) = wait_for("it has a pod", lambda: pods.of(kubectl, "nightly"), 30, kubectl)
+    assert injected(pod)
+    wait_for(
+        "the pod ends",
+        lambda: kubectl.get("pod", pods.name(pod))["status"].get("phase") == "Succeeded",
+        120,
+        kubectl,
+    )
+    assert_counted_hit(kubectl, pod)
+    wait_for("the warmup has no time of expiry", lambda: not expiry(), 30, kubectl)
+    assert warmup.uid == uid, "the cache directory has this uid in its path"
+
+
+def test_expired_warmup_of_a_deleted_job_is_removed(kubectl: Kubectl, product: Product):
+    kubectl.apply(asking(job(), warm="true"))
+    warmup = Warmup(kubectl, "nightly")
+    wait_for("its warmup is made", lambda: warmup.read(), 30, kubectl)
+    kubectl.delete("job", "nightly")
+    wait_for(
+        "the warmup has a time of expiry",
+        lambda: f"{PREFIX}expires-at" in warmup.read()["metadata"]["annotations"],
+        30,
+        kubectl,
+    )
+    annotate(kubectl, "cachewarmup", "nightly", expires_at="2026-01-01T00:00:00Z")
+    wait_for("the warmup is gone", lambda: not warmup.read(), 30, kubectl)
+    wait_event(kubectl, "nightly", "WarmupDeleted", 30)
 
 
 def last_discovery_lines(product: Product, plural: str, *flags: str) -> list[str]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An administrator's policy rejects every update of a pod, so nobody can release a held pod: the pods
-after the first are not held."""
+"""An administrator's policy rejects every update of a pod, so nobody can release a held pod: the
+pods after the first are not held."""
 
 import json
 from collections.abc import Iterator

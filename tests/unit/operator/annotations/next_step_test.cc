@@ -9,6 +9,7 @@
 #include "lib/codec/json_path.h"
 #include "lib/kube/core/object.h"
 #include "operator/annotations/desired_warmup.h"
+#include "operator/annotations/retention.h"
 #include "operator/annotations/warmup_name.h"
 
 namespace cachewarm::annotations {
@@ -29,8 +30,25 @@ class NextStepTest : public testing::Test {
                 .api_version = "apps/v1",
                 .kind = "Deployment",
                 .ns = "default",
+                .ns_uid = "uid-default",
                 .name = "llama",
                 .uid = "uid-llama"};
+  }
+
+  void BecomeJob() {
+    request_.api_version = "batch/v1";
+    request_.kind = "Job";
+  }
+  std::string ExpiresAt() const {
+    return codec::TextAt(present_, {"metadata", "annotations", api::kExpiresAtAnnotation});
+  }
+  // What the operator does after the Job was deleted.
+  void MarkAsExpiring() {
+    const NextStep decision =
+        FindRetentionStep({.now = request_.now, .job = request_.name, .present = &present_});
+    ASSERT_EQ(decision.step, Step::kPatch);
+    present_.merge_patch(decision.object);
+    ASSERT_NE(ExpiresAt(), "");
   }
 
   void Annotate(const std::string& name, const std::string& value) {
@@ -272,6 +290,99 @@ TEST_F(NextStepTest, OrphanIsLeftToTheGarbageCollector) {
   EXPECT_THAT(Decide().problems, IsEmpty());
   present_ = Json();
   EXPECT_EQ(Decide().step, Step::kCreate);
+}
+
+TEST_F(NextStepTest, WarmupOfAJobIsOwnedByTheNamespace) {
+  BecomeJob();
+  Annotate("warm", "true");
+  const NextStep made = TakeStep();
+  ASSERT_EQ(made.step, Step::kCreate);
+  EXPECT_EQ(made.object["metadata"]["ownerReferences"], Json::array({{{"apiVersion", "v1"},
+                                                                      {"kind", "Namespace"},
+                                                                      {"name", "default"},
+                                                                      {"uid", "uid-default"},
+                                                                      {"controller", true}}}));
+  EXPECT_EQ(Decide().step, Step::kNothing);
+}
+
+TEST_F(NextStepTest, NextJobOfTheSameNameTakesOverTheWarmup) {
+  BecomeJob();
+  Annotate("warm", "true");
+  Annotate("gate", "Never");
+  Settle();
+  MarkAsExpiring();
+  request_.uid = "uid-next";
+  Annotate("gate", "Hold");
+  const NextStep kept = TakeStep();
+  ASSERT_EQ(kept.step, Step::kPatch);
+  EXPECT_EQ(ExpiresAt(), "");
+  EXPECT_EQ(kept.object["metadata"]["resourceVersion"], "1") << "bound to the observed version";
+  EXPECT_EQ(TakeStep().step, Step::kApply);
+  EXPECT_EQ(present_["spec"]["gate"]["mode"], "Hold");
+  EXPECT_EQ(present_["metadata"]["uid"], "uid-warmup") << "the cache directory has this uid";
+  EXPECT_EQ(Decide().step, Step::kNothing);
+}
+
+TEST_F(NextStepTest, InvalidAnnotationOfTheNextJobDoesNotLetItsWarmupExpire) {
+  BecomeJob();
+  Annotate("warm", "true");
+  Settle();
+  MarkAsExpiring();
+  Annotate("gate", "x");
+  EXPECT_EQ(TakeStep().step, Step::kPatch);
+  EXPECT_EQ(ExpiresAt(), "");
+}
+
+TEST_F(NextStepTest, NextJobWithoutAnnotationEndsTheWarmupAfterTenMinutes) {
+  BecomeJob();
+  Annotate("warm", "true");
+  Settle();
+  MarkAsExpiring();
+  request_.uid = "uid-next";
+  Strip("warm");
+  EXPECT_EQ(TakeStep().step, Step::kPatch);
+  EXPECT_EQ(Since(), FormatTime(kNow));
+  Pass(kRemovalGrace);
+  EXPECT_EQ(TakeStep().step, Step::kDelete);
+}
+
+TEST_F(NextStepTest, RemovalFromAFinishedJobDeletesItsWarmupToo) {
+  BecomeJob();
+  Annotate("warm", "true");
+  Settle();
+  request_.ended = true;
+  Strip("warm");
+  EXPECT_EQ(TakeStep().step, Step::kPatch);
+  Pass(kRemovalGrace);
+  EXPECT_EQ(TakeStep().step, Step::kDelete);
+}
+
+TEST_F(NextStepTest, WarmupOfAnotherJobIsANameConflict) {
+  BecomeJob();
+  Annotate("warm", "true");
+  Settle();
+  request_.name = "ll.ama";
+  request_.uid = "uid-other";
+  EXPECT_EQ(Decide().step, Step::kNothing);
+  ASSERT_EQ(Decide().problems.size(), 1U);
+  EXPECT_EQ(Decide().problems[0].reason, api::reason::kWarmupNameTaken);
+}
+
+TEST_F(NextStepTest, WarmupOwnedByAJobKeepsItsOwner) {
+  BecomeJob();
+  Annotate("warm", "true");
+  Settle();
+  present_["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "batch/v1"},
+                                                          {"kind", "Job"},
+                                                          {"name", "llama"},
+                                                          {"uid", "uid-llama"},
+                                                          {"controller", true}}});
+  Annotate("gate", "Never");
+  const NextStep changed = TakeStep();
+  ASSERT_EQ(changed.step, Step::kApply);
+  const Json& owners = changed.object["metadata"]["ownerReferences"];
+  ASSERT_EQ(owners.size(), 1U) << "a second controller would be invalid";
+  EXPECT_EQ(owners[0]["uid"], "uid-llama");
 }
 
 TEST_F(NextStepTest, TargetedWorkloadGetsNoSecondWarmup) {

@@ -6,6 +6,7 @@
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "lib/codec/json_path.h"
+#include "operator/annotations/retention.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
 #include "tests/unit/operator/objects.h"
 
@@ -20,6 +21,7 @@ using op::testing::NamespaceObject;
 using op::testing::OptedInNamespaceObject;
 
 constexpr char kKey[] = "Deployment/default/llama";
+constexpr char kJobKey[] = "Job/default/llama";
 
 class AnnotationRequestsTest : public op::testing::ClusterCacheFixture {
  protected:
@@ -62,6 +64,36 @@ class AnnotationRequestsTest : public op::testing::ClusterCacheFixture {
           cluster.deployments.store().Get({.ns = "default", .name = "llama"});
       return stored != nullptr && kube::ResourceVersionOf(*stored) == kube::ResourceVersionOf(*put);
     }));
+  }
+
+  static Json AnnotatedJob(const std::string& name, const std::string& uid) {
+    Json job = FromYaml(R"(
+apiVersion: batch/v1
+kind: Job
+metadata: {namespace: default, annotations: {cachewarm.io/warm: "true"}}
+spec: {template: {spec: {containers: []}}}
+)");
+    job["metadata"]["name"] = name;
+    job["metadata"]["uid"] = uid;
+    return job;
+  }
+  // Names whose order is that of their numbers.
+  static std::string NameOfRun(size_t number) { return "run-" + std::to_string(100 + number); }
+
+  void PutJob(const Json& job) {
+    server.Put(kube::kJobs, job);
+    ASSERT_TRUE(Eventually([&] { return cluster.jobs.store().Get(kube::NameOf(job)) != nullptr; }));
+  }
+  void RemoveJob(const std::string& name) {
+    const kube::ObjectName job{.ns = "default", .name = name};
+    server.Remove(kube::kJobs, job);
+    ASSERT_TRUE(Eventually([&] { return cluster.jobs.store().Get(job) == nullptr; }));
+  }
+  std::string ExpiresAt(const std::string& name) const {
+    const kube::Object warmup = server.Find(kube::kCacheWarmups, {.ns = "default", .name = name});
+    return warmup == nullptr
+               ? ""
+               : codec::TextAt(*warmup, {"metadata", "annotations", api::kExpiresAtAnnotation});
   }
 
   AnnotationRequests requests_;
@@ -219,6 +251,87 @@ status: {conditions: [{type: Complete, status: "True"}]}
   Reconcile();
   Reconcile("Job/default/train");
   EXPECT_TRUE(server.All(kube::kCacheWarmups).empty());
+}
+
+TEST_F(AnnotationRequestsTest, WarmupOutlivesItsJobAndServesTheNextOne) {
+  server.Put(kube::kJobs, AnnotatedJob("llama", "run-1"));
+  StartCache();
+  Reconcile(kJobKey);
+  const kube::Object made = Found();
+  ASSERT_NE(made, nullptr);
+  EXPECT_EQ(kube::ControllerOf(*made).kind, "Namespace");
+  EXPECT_EQ(kube::ControllerOf(*made).uid, "uid-default");
+
+  RemoveJob("llama");
+  Reconcile(kJobKey);
+  ASSERT_NE(Found(), nullptr);
+  EXPECT_EQ(ExpiresAt("llama"), FormatTime(clock.Now() + annotations::kRetention));
+  clock.Advance(std::chrono::hours(24 * 6));
+  const size_t before = Writes();
+  const auto wait = Reconcile(kJobKey).requeue_after;
+  ASSERT_TRUE(wait.has_value());
+  EXPECT_LE(*wait, std::chrono::hours(24));
+  EXPECT_GT(*wait, std::chrono::hours(23));
+  EXPECT_EQ(Writes(), before);
+
+  PutJob(AnnotatedJob("llama", "run-2"));
+  Reconcile(kJobKey);
+  ASSERT_NE(Found(), nullptr);
+  EXPECT_EQ(ExpiresAt("llama"), "");
+  EXPECT_EQ(kube::UidOf(*Found()), kube::UidOf(*made)) << "the same cache directory";
+}
+
+TEST_F(AnnotationRequestsTest, WarmupOfADeletedJobIsDeletedAfterSevenDaysByAnyLeader) {
+  server.Put(kube::kJobs, AnnotatedJob("llama", "run-1"));
+  StartCache();
+  Reconcile(kJobKey);
+  RemoveJob("llama");
+  Reconcile(kJobKey);
+  clock.Advance(annotations::kRetention);
+  AnnotationRequests next(cluster,
+                          {.client = server, .clock = clock, .events = events, .log = log});
+  EXPECT_TRUE(next.Reconcile(kJobKey, {}).ok());
+  EXPECT_EQ(Found(), nullptr);
+  EXPECT_EQ(events.Count("WarmupDeleted"), 1);
+}
+
+TEST_F(AnnotationRequestsTest, OnlyTheLastJobsOfANamespaceLeaveAWarmup) {
+  const size_t count = annotations::kRetainedMax + 3;
+  for (size_t i = 0; i < count; ++i) {
+    server.Put(kube::kJobs, AnnotatedJob(NameOfRun(i), NameOfRun(i)));
+  }
+  StartCache();
+  for (size_t i = 0; i < count; ++i) {
+    Reconcile("Job/default/" + NameOfRun(i));
+  }
+  ASSERT_EQ(server.All(kube::kCacheWarmups).size(), count);
+  ASSERT_TRUE(Eventually([&] { return cluster.warmups.store().size() == count; }));
+  for (size_t i = 0; i < count; ++i) {
+    RemoveJob(NameOfRun(i));
+    Reconcile("Job/default/" + NameOfRun(i));
+    clock.Advance(std::chrono::minutes(1));
+    ASSERT_TRUE(Eventually([&] {
+      const kube::Object stored =
+          cluster.warmups.store().Get({.ns = "default", .name = NameOfRun(i)});
+      return stored != nullptr && annotations::ExpiryTime(*stored).has_value();
+    }));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    Reconcile("Job/default/" + NameOfRun(i));
+  }
+  EXPECT_EQ(server.All(kube::kCacheWarmups).size(), annotations::kRetainedMax);
+  EXPECT_EQ(server.Find(kube::kCacheWarmups, {.ns = "default", .name = NameOfRun(2)}), nullptr);
+  EXPECT_NE(server.Find(kube::kCacheWarmups, {.ns = "default", .name = NameOfRun(3)}), nullptr);
+}
+
+TEST_F(AnnotationRequestsTest, WarmupOfAUserForADeletedJobStays) {
+  Json warmup = op::testing::WarmupObject("llama");
+  warmup["spec"]["workloadRef"] = {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", "llama"}};
+  server.Put(kube::kCacheWarmups, warmup);
+  StartCache();
+  const size_t before = Writes();
+  EXPECT_EQ(Reconcile(kJobKey).requeue_after, std::nullopt);
+  EXPECT_EQ(Writes(), before);
 }
 
 TEST_F(AnnotationRequestsTest, CustomKindIsHandledLikeBuiltIn) {

@@ -99,6 +99,46 @@ TEST_F(AnnotationTriggersTest, ChangedOrDeletedWarmupQueuesItsOwner) {
       << "the name is free for another workload";
 }
 
+// The CacheWarmup of a Job that does not exist.
+Json RetainedObject(const std::string& name) {
+  Json warmup = WarmupObject(name);
+  warmup["metadata"]["ownerReferences"] = OwnedBy("v1", "Namespace", "default");
+  warmup["metadata"]["annotations"]["cachewarm.io/expires-at"] = "2026-01-01T00:00:00Z";
+  warmup["spec"] = {{"workloadRef", {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", name}}}};
+  return warmup;
+}
+
+TEST_F(AnnotationTriggersTest, DeletedJobIsQueued) {
+  server.Put(kube::kJobs, op::testing::FromYaml(R"(
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: default, uid: j}
+spec: {template: {spec: {containers: []}}}
+)"));
+  StartCache();
+  Drain();
+  server.Remove(kube::kJobs, {.ns = "default", .name = "train"});
+  EXPECT_EQ(Until("Job/default/train"), Keys{"Job/default/train"});
+}
+
+TEST_F(AnnotationTriggersTest, NewExpiryQueuesAllRetainedWarmupsOfTheNamespace) {
+  server.Put(kube::kCacheWarmups, RetainedObject("old"));
+  StartCache();
+  Drain();
+  server.Put(kube::kCacheWarmups, RetainedObject("train"));
+  EXPECT_TRUE(Until("Job/default/old").contains("Job/default/train"));
+}
+
+TEST_F(AnnotationTriggersTest, NewLeaderQueuesDeletedJobsThatHaveAWarmup) {
+  Json unmarked = RetainedObject("train");
+  unmarked["metadata"].erase("annotations");
+  server.Put(kube::kCacheWarmups, unmarked);
+  StartCache();
+  Drain();
+  triggers.AddEverything();
+  EXPECT_TRUE(Drain().contains("Job/default/train"));
+}
+
 TEST_F(AnnotationTriggersTest, NewLeaderQueuesEverything) {
   server.Put(kube::kNamespaces, OptedInNamespaceObject("default"));
   server.Put(kube::kPods, PodObject("train-0"));

@@ -64,6 +64,9 @@ TEST_F(WorkloadTest, ProblemNamesMissingWorkload) {
   EXPECT_EQ(none.problem,
             "no Deployment named \"llama\" in namespace \"default\"; create it or correct "
             "spec.workloadRef");
+  const model::Workload job = ResolveWorkload(cluster, WarmupOf("Job", "train"));
+  EXPECT_FALSE(job.found);
+  EXPECT_EQ(job.kind, model::WorkloadKind::kJob) << "its pods are matched by its name";
   const model::Workload odd = ResolveWorkload(cluster, WarmupOf("DaemonSet", "llama"));
   EXPECT_FALSE(odd.found);
 }

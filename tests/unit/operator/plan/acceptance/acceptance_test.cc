@@ -169,6 +169,45 @@ TEST(Acceptance, JobIsMatchedByNameAcrossRecreation) {
             (std::map<std::string, std::string>{{"batch.kubernetes.io/job-name", "train"}}));
 }
 
+// The Job of an accepted warmup was deleted.
+SnapshotBuilder WithDeletedJob() {
+  SnapshotBuilder builder = OneNode();
+  builder.in().workload.kind = WorkloadKind::kJob;
+  builder.in().workload.name = "train";
+  builder.Accepted();
+  builder.in().workload.found = false;
+  builder.in().workload.problem = "no Job named \"train\"";
+  builder.in().workload.pod_template = nullptr;
+  return builder;
+}
+
+TEST(Acceptance, DeletedJobContinuesInjectingForTheNextJobOfItsName) {
+  SnapshotBuilder builder = WithDeletedJob();
+  const auto before = builder.warmup().status.injection;
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReasonOf(plan, "Ready"), "Injecting");
+  ASSERT_TRUE(plan.status.injection.has_value());
+  EXPECT_EQ(plan.status.injection->container, before->container);
+  EXPECT_EQ(plan.status.injection->labels, before->labels);
+  EXPECT_NE(plan.set_inject_label, false);
+  EXPECT_TRUE(plan.jobs_to_create.empty());
+  EXPECT_FALSE(plan.dry_run.has_value());
+}
+
+TEST(Acceptance, JobThatNeverExistedIsNotInjected) {
+  SnapshotBuilder builder = WithDeletedJob();
+  builder.warmup().status.injection.reset();
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(ReasonOf(plan, "Ready"), "WorkloadNotFound");
+  EXPECT_FALSE(plan.status.injection.has_value());
+}
+
+TEST(Acceptance, DeletedDeploymentEndsInjection) {
+  SnapshotBuilder builder = WithDeletedJob();
+  builder.in().workload.kind = WorkloadKind::kDeployment;
+  EXPECT_EQ(ReasonOf(builder.Decide(), "Ready"), "WorkloadNotFound");
+}
+
 TEST(Acceptance, SelectorTakesTemplateFromNewestPod) {
   SnapshotBuilder builder = OneNode();
   builder.in().workload.kind = WorkloadKind::kSelector;

@@ -23,7 +23,8 @@ spec:
   - {name: proxy, restartPolicy: Always, resources: {limits: {cpu: "1"}}}
   containers:
   - {name: server, resources: {limits: {nvidia.com/gpu: 1}}}
-  - {name: driver, resources: {requests: {cpu: "2", nvidia.com/gpu: 2}, limits: {nvidia.com/gpu: 2}}}
+  - name: driver
+    resources: {requests: {cpu: "2", nvidia.com/gpu: 2}, limits: {nvidia.com/gpu: 2}}
 )";
 
 struct RefusedOverrides {
