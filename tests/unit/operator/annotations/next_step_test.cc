@@ -42,7 +42,7 @@ class NextStepTest : public testing::Test {
   std::string ExpiresAt() const {
     return codec::TextAt(present_, {"metadata", "annotations", api::kExpiresAtAnnotation});
   }
-  // What the operator does after the Job was deleted.
+  // Applies the step that the operator takes after the Job was deleted.
   void MarkAsExpiring() {
     const NextStep decision =
         FindRetentionStep({.now = request_.now, .job = request_.name, .present = &present_});
