@@ -29,7 +29,8 @@ void Rewrite(SnapshotBuilder& builder, const std::string& image, int devices = 0
   EXPECT_EQ(request->container, "server");
   answered.fingerprint = request->fingerprint;
   answered.time = builder.in().now;
-  answered.admitted = {.revision = request->revision, .image = image, .devices = devices};
+  answered.admitted =
+      api::AdmittedContainer{.revision = request->revision, .image = image, .devices = devices};
   builder.in().dry_run = answered;
 }
 
