@@ -177,6 +177,16 @@ struct Suspension {
   friend bool operator==(const Suspension&, const Suspension&) = default;
 };
 
+// Image and device count that admission gives spec.container in pods of the workload's template.
+// They differ from the template if a mutating policy or webhook rewrites the image (a mirror, a
+// digest) or adds a device. Cache keys use these values, because pods run with them.
+struct AdmittedContainer {
+  std::string revision;  // hash of the template that the API server answered about
+  std::string image;
+  int devices = 0;
+  friend bool operator==(const AdmittedContainer&, const AdmittedContainer&) = default;
+};
+
 // Strings for the printer columns.
 struct Summary {
   std::string types;    // "1/2": of 2 GPU types in use, 1 is warm on all its nodes
@@ -195,7 +205,8 @@ struct WarmupStatus {
   int64_t min_available = 0;
   std::optional<Injection> injection;
   std::optional<Suspension> suspension;
-  std::vector<BundleStatus> bundles;               // sorted by key; at most 64
+  std::optional<AdmittedContainer> admitted;  // unset: admission leaves image and devices unchanged
+  std::vector<BundleStatus> bundles;          // sorted by key; at most 64
   std::vector<SuspendedBundle> suspended_bundles;  // newest last; at most kSuspendedBundlesMax
   std::vector<BuilderStatus> builders;             // sorted by key; at most 64
   Starts starts;

@@ -9,9 +9,9 @@
 
 namespace cachewarm::fingerprint {
 
-// The inputs of a key: GPU type, CPU class, image as the pod template names it, number of devices
-// that the container requests, and the container's name. Arguments and environment variables are
-// not inputs, because the engines hash them into the keys of their own entries.
+// The inputs of a key: GPU type, CPU class, image as the pod names it after admission, number of
+// devices that the container requests, and the container's name. Arguments and environment
+// variables are not inputs, because the engines hash them into the keys of their own entries.
 using api::KeyFactors;
 
 // Returns the key: 64 lower-case hex digits, the SHA-256 over the canonical JSON

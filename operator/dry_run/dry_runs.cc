@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "lib/api/names.h"
 #include "lib/base/status.h"
+#include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/error.h"
 #include "lib/kube/runtime/stop_after.h"
+#include "operator/model/resource_requests.h"
 
 namespace cachewarm::dry_run {
 namespace {
@@ -21,18 +24,39 @@ constexpr std::array<std::string_view, 6> kInconclusive = {
     "cannot create resource", "is being terminated",      "only with dryRun"};
 
 // Sends the request once, and ends it after kDryRunLimit.
-absl::Status DryRunCreate(kube::Client& client, const Clock& clock, codec::Json pod,
-                          std::stop_token stop) {
+absl::StatusOr<codec::Json> DryRunCreate(kube::Client& client, const Clock& clock, codec::Json pod,
+                                         std::stop_token stop) {
   kube::Request request = kube::Create(
       kube::kPods, pod, {.field_manager = std::string(api::kOperatorManager), .dry_run = true});
   request.idempotent = false;
   const kube::StopAfter over(clock, kDryRunLimit, std::move(stop));
-  return client.Do(request, over.token()).status();
+  return client.Do(request, over.token());
 }
 
 codec::Json Within(const std::string& ns, codec::Json pod) {
   pod["metadata"]["namespace"] = ns;
   return pod;
+}
+
+// Maximum length of an image; the CRDs and keys have the same limit.
+constexpr size_t kImageBytesMax = 1024;
+
+// Returns the requested container as it is in `pod`, the API server's answer; nullopt if the answer
+// has no such container with a valid image.
+std::optional<api::AdmittedContainer> ReadAdmitted(const model::DryRunRequest& request,
+                                                   const codec::Json& pod) {
+  const codec::Json* container =
+      codec::Named(codec::ListAt(pod, {"spec", "containers"}), request.container);
+  if (container == nullptr) {
+    return std::nullopt;
+  }
+  std::string image = codec::TextAt(*container, {"image"});
+  if (image.empty() || image.size() > kImageBytesMax) {
+    return std::nullopt;
+  }
+  return api::AdmittedContainer{.revision = request.revision,
+                                .image = std::move(image),
+                                .devices = model::AcceleratorsOf(*container)};
 }
 
 }  // namespace
@@ -59,11 +83,15 @@ model::AdmissionDryRun DryRuns::Last(const std::string& warmup_uid) const {
 model::AdmissionDryRun DryRuns::Run(const std::string& warmup_uid, const std::string& ns,
                                     const model::DryRunRequest& request, std::stop_token stop) {
   model::AdmissionDryRun result{.fingerprint = request.fingerprint};
-  result.unmodified =
-      Classify(DryRunCreate(client_, clock_, Within(ns, *request.unmodified), stop));
+  const absl::StatusOr<codec::Json> unmodified =
+      DryRunCreate(client_, clock_, Within(ns, *request.unmodified), stop);
+  result.unmodified = Classify(unmodified.status());
+  if (unmodified.ok()) {
+    result.admitted = ReadAdmitted(request, *unmodified);
+  }
   if (result.unmodified != model::DryRunResult::kRefused) {
     const absl::Status injected =
-        DryRunCreate(client_, clock_, Within(ns, *request.injected), stop);
+        DryRunCreate(client_, clock_, Within(ns, *request.injected), stop).status();
     result.injected = Classify(injected);
     result.message = injected.ok() ? "" : Message(injected);
   }

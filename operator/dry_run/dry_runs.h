@@ -35,7 +35,8 @@ class DryRuns {
 
   // Creates both pods of `request` in `ns` with dryRun=All and keeps the result. Tries the
   // unmodified pod first: if the API server rejects that pod too, a rejection of the injected pod
-  // proves nothing.
+  // proves nothing. The result has the container of the unmodified pod as the API server returned
+  // it, because mutating policies and webhooks may change its image and devices.
   model::AdmissionDryRun Run(const std::string& warmup_uid, const std::string& ns,
                              const model::DryRunRequest& request, std::stop_token stop);
 

@@ -75,6 +75,8 @@ struct GateRelease {
 // dryRun=All. The answers are in a later Snapshot::dry_run.
 struct DryRunRequest {
   std::string fingerprint;
+  std::string revision;   // of the template, as in api::AdmittedContainer
+  std::string container;  // the container to read from the answer
   std::shared_ptr<const codec::Json> unmodified;
   std::shared_ptr<const codec::Json> injected;
 };

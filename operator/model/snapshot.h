@@ -63,6 +63,9 @@ struct AdmissionDryRun {
   DryRunResult unmodified = DryRunResult::kUnknown;
   DryRunResult injected = DryRunResult::kUnknown;
   std::string message;  // the server's reason for refusing the injected pod
+  // The container in the pod that the server returned for `unmodified`; nullopt if it returned
+  // none.
+  std::optional<api::AdmittedContainer> admitted;
 };
 
 // The latest failed creation of a pod of the workload whose error message names cachewarm's volume,

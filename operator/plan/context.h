@@ -30,7 +30,15 @@ struct PodFactors {
 struct TemplateView {
   std::shared_ptr<const codec::Json> pod_template;  // null: unknown
   std::map<std::string, std::string> labels;
-  PodFactors factors;    // container "" if the template has no container of the requested name
+  // Image and device count as admission leaves them (see `admitted`); container "" if the template
+  // has no container of the requested name.
+  PodFactors factors;
+  // status.admitted: how admission changes the container in pods of this template. While that is
+  // unknown, the value for an earlier template.
+  std::optional<api::AdmittedContainer> admitted;
+  // Admission changed the container in pods of an earlier template, and no dry run of this template
+  // was answered yet. `factors` are then those of the template's text.
+  bool admission_unknown = false;
   std::string run_as;    // directory name for the container's user (render::RunAs)
   std::string revision;  // "t-" and a short hash of the template
   bool has_readiness_probe = false;

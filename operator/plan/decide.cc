@@ -32,6 +32,7 @@ api::WarmupStatus MakeStatus(const Context& context, Results& results) {
                         .min_available = context.hold.min_available,
                         .injection = std::move(results.acceptance.injection),
                         .suspension = std::move(results.acceptance.suspension),
+                        .admitted = context.pod_template.admitted,
                         .bundles = results.distribution.bundles.published(),
                         .suspended_bundles = results.distribution.bundles.suspended(),
                         .builders = std::move(results.distribution.builders),

@@ -70,6 +70,30 @@ PodFactors FactorsOf(const Json& container) {
           .container = codec::TextAt(container, {"name"})};
 }
 
+// Sets the factors of the view to those that pods of the template have after admission: as the API
+// server answered the last dry run, else as it answered before the operator restarted. A template
+// that was read from a pod has been through admission already.
+void ApplyAdmission(const Snapshot& in, TemplateView& view) {
+  if (in.workload.kind == WorkloadKind::kSelector) {
+    return;
+  }
+  const auto is_current = [&](const std::optional<api::AdmittedContainer>& each) {
+    return each && each->revision == view.revision && !each->image.empty();
+  };
+  const auto& stored = in.warmup.status.admitted;
+  const auto& admitted = is_current(in.dry_run.admitted) ? in.dry_run.admitted : stored;
+  if (!is_current(admitted) || view.factors.image.empty()) {
+    view.admitted = stored;
+    view.admission_unknown = stored.has_value();
+    return;
+  }
+  if (admitted->image != view.factors.image || admitted->devices != view.factors.devices) {
+    view.admitted = admitted;
+    view.factors.image = admitted->image;
+    view.factors.devices = admitted->devices;
+  }
+}
+
 TemplateView ReadTemplate(const Snapshot& in) {
   TemplateView out;
   out.pod_template =
@@ -79,6 +103,7 @@ TemplateView ReadTemplate(const Snapshot& in) {
     if (out.factors.container.empty() && in.warmup.status.injection) {
       out.factors.container = in.warmup.status.injection->container;
     }
+    ApplyAdmission(in, out);
     return out;
   }
   out.labels = codec::Texts(codec::At(*out.pod_template, {"metadata", "labels"}));
@@ -94,6 +119,7 @@ TemplateView ReadTemplate(const Snapshot& in) {
     out.run_as = render::RunAs(*spec, out.factors.container);
     out.has_readiness_probe = codec::At(*container, {"readinessProbe"}) != nullptr;
   }
+  ApplyAdmission(in, out);
   return out;
 }
 

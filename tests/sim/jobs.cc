@@ -17,7 +17,7 @@ void SimCluster::RunJobs() {
   for (const auto& [name, nodes] : jobs_) {
     if (!pods_.contains(name + "-pod") && HasQuota()) {
       SimPod pod{.setup = {.name = name + "-pod",
-                           .image = image_,
+                           .image = RunningImage(),
                            .gpus = setup_.devices,
                            .created = now_,
                            .job = name}};

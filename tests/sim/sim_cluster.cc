@@ -366,10 +366,12 @@ void SimCluster::RunOperator() {
   RunTaints();
   model::Plan plan = builder_.Decide();
   if (plan.dry_run) {
-    builder_.in().dry_run = {.fingerprint = plan.dry_run->fingerprint,
-                             .time = builder_.in().now,
-                             .unmodified = model::DryRunResult::kAllowed,
-                             .injected = model::DryRunResult::kAllowed};
+    builder_.in().dry_run = {
+        .fingerprint = plan.dry_run->fingerprint,
+        .time = builder_.in().now,
+        .unmodified = model::DryRunResult::kAllowed,
+        .injected = model::DryRunResult::kAllowed,
+        .admitted = api::AdmittedContainer{plan.dry_run->revision, RunningImage(), setup_.devices}};
   }
   const bool wants = plan.status_changed || plan.set_inject_label || !plan.nodes.empty() ||
                      !plan.jobs_to_create.empty() || !plan.jobs_to_delete.empty() ||
@@ -490,7 +492,7 @@ void SimCluster::AddUninjectedPod(const std::string& name) {
   pods_[name] = {.setup = {.name = name,
                            .injected = false,
                            .revision = revision_,
-                           .image = image_,
+                           .image = RunningImage(),
                            .created = now_}};
 }
 

@@ -54,6 +54,7 @@ struct SimSetup {
   int budget = 0;                    // minAvailable of a PodDisruptionBudget
   int quota = 0;                     // pods allowed in the namespace; 0: unlimited
   int devices = 0;                   // requested by each pod
+  std::string mirror;                // admission puts it before the image of every new pod
 };
 
 class SimCluster {
@@ -117,6 +118,8 @@ class SimCluster {
     std::vector<std::string> preferred;
     std::vector<std::string> excluded;
   };
+
+  std::string RunningImage() const { return setup_.mirror + image_; }
 
   // workload.cc
   void RunWorkload();

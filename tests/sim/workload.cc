@@ -36,7 +36,7 @@ bool SimCluster::MakePod() {
   SimPod pod{.setup = {.name = "p" + std::to_string(1000 + next_pod_++),
                        .injected = injects,
                        .revision = revision_,
-                       .image = image_,
+                       .image = RunningImage(),
                        .gpus = setup_.devices,
                        .created = now_}};
   pod.setup.held =

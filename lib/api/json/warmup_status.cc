@@ -38,6 +38,12 @@ constexpr Field<Suspension> kSuspension[] = {
     Optional<&Suspension::resumed_time>("resumedTime"),
 };
 
+constexpr Field<AdmittedContainer> kAdmittedContainer[] = {
+    Optional<&AdmittedContainer::revision>("revision", kLabel),
+    Optional<&AdmittedContainer::image>("image", kImage),
+    Optional<&AdmittedContainer::devices>("devices", {.max = kDevicesMax}),
+};
+
 constexpr Field<HungStart> kHungStart[] = {
     Required<&HungStart::pod_uid>("podUID", kUid),
     Optional<&HungStart::pod>("pod", kName),
@@ -187,6 +193,7 @@ constexpr Field<WarmupStatus> kWarmupStatus[] = {
     Optional<&WarmupStatus::min_available>("minAvailable"),
     Optional<&WarmupStatus::injection, kInjection>("injection"),
     Optional<&WarmupStatus::suspension, kSuspension>("suspension"),
+    Optional<&WarmupStatus::admitted, kAdmittedContainer>("admitted"),
     Optional<&WarmupStatus::bundles, kBundleStatus>("bundles", {.items = kKeysMax}),
     Optional<&WarmupStatus::suspended_bundles, kSuspendedBundle>("suspendedBundles",
                                                                  {.items = kSuspendedBundlesMax}),

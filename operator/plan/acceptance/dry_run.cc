@@ -30,6 +30,8 @@ DryRunRequest MakeDryRunRequest(const Context& context) {
     text += fmt::format("\n{}={}", key, value);
   }
   return {.fingerprint = DigestOf(text).Short(),
+          .revision = shape.revision,
+          .container = shape.factors.container,
           .unmodified = std::move(pods.unmodified),
           .injected = std::move(pods.injected)};
 }

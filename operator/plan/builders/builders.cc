@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
@@ -276,6 +278,55 @@ void ElectFor(const Context& context, Builds& builds, const LiveKey& key) {
   }
 }
 
+// ---- groups with several images -----------------------------------------------------------------
+
+using GroupRevision = std::pair<std::string, std::string>;
+
+GroupRevision GroupRevisionOf(const PodView& pod) {
+  return {model::GroupOf(*pod.pod), pod.revision};
+}
+
+// Returns group and revision of all pods of the current template that belong to a group.
+std::set<GroupRevision> GroupsOfTemplate(const Context& context) {
+  std::set<GroupRevision> out;
+  for (const PodView& pod : context.pods) {
+    if (pod.injected && !pod.of_job && !pod.finished && !pod.pod->meta.deleting &&
+        pod.factors == context.pod_template.factors) {
+      out.insert(GroupRevisionOf(pod));
+    }
+  }
+  std::erase_if(out, [](const GroupRevision& each) { return each.first.empty(); });
+  return out;
+}
+
+// Elects builders for pods with another image or device count in the groups of the current
+// template, such as the leader of a LeaderWorkerSet: no pod of the template has their key. Pods of
+// other revisions are not elected, because their images are about to disappear. A pod without
+// devices compiles nothing if the template's pods have some.
+void ElectInGroups(const Context& context, Builds& builds) {
+  if (UsesJob(context) || NeedsProof(context.in.warmup.spec)) {
+    return;  // a Job runs the template, so it cannot build for another image
+  }
+  const std::set<GroupRevision> groups = GroupsOfTemplate(context);
+  if (groups.empty()) {
+    return;
+  }
+  for (const LiveKey& key : context.keys) {
+    const BuilderStatus* last = FindBuilder(builds.builders, key.key);
+    if (key.current || (key.factors.devices == 0 && context.pod_template.factors.devices > 0) ||
+        (last != nullptr && IsRunning(*last)) || IsExhausted(context, builds.bundles, key, last)) {
+      continue;
+    }
+    const api::BundleStatus* bundle = builds.bundles.For(key);
+    std::vector<const PodView*> pods = bundle == nullptr
+                                           ? BuilderPods(context, builds, key)
+                                           : PodsThatMissed(context, builds, key, *bundle);
+    std::erase_if(pods,
+                  [&](const PodView* pod) { return !groups.contains(GroupRevisionOf(*pod)); });
+    ElectFirstPod(context, builds, key, pods);
+  }
+}
+
 // ---- builders that have not started -------------------------------------------------------------
 
 void FollowCandidate(const Context& context, Builds& builds, const LiveKey& key,
@@ -394,6 +445,7 @@ Builds DecideBuilders(const Context& context, const Acceptance& acceptance, Bund
         ElectFor(context, builds, key);
       }
     }
+    ElectInGroups(context, builds);
   }
   DeleteDoneJobs(context, builds);
   return builds;

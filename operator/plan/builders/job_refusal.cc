@@ -42,6 +42,15 @@ std::string KindRefusal(WorkloadKind kind) {
   }
 }
 
+// A Job for the template's own image would be useless if admission rewrites the image of its pod.
+std::string AdmissionRefusal(const Context& context) {
+  return context.pod_template.admission_unknown
+             ? "no builder Job is created yet: admission changed the image or devices of pods of "
+               "the previous pod template; waiting for the API server's answer to a dry run of the "
+               "current one"
+             : "";
+}
+
 std::string TemplateRefusal(const Context& context) {
   const auto pod_template = TemplateOfJob(context);
   if (!pod_template.ok()) {
@@ -97,6 +106,7 @@ std::string CapacityRefusal(const Context& context, const Builds& builds, const 
 
 std::string Refusal(const Context& context, Builds& builds, const LiveKey& key) {
   std::string why = KindRefusal(context.in.workload.kind);
+  why = why.empty() ? AdmissionRefusal(context) : std::move(why);
   why = why.empty() ? TemplateRefusal(context) : std::move(why);
   why = why.empty() ? PodsRefusal(context, builds.effects) : std::move(why);
   return why.empty() ? CapacityRefusal(context, builds, key) : why;

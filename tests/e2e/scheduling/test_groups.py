@@ -78,6 +78,44 @@ def test_group_starts_warm_on_other_nodes_with_the_files_of_every_rank(
         assert "miss" not in log and f"rank_{rank}/kernel" in log, log
 
 
+LEADER = "localhost/cachewarm-workload:1"
+
+
+def leader_pod(group: int, node: str) -> dict:
+    """Rank 0 with an image of its own, whose programs are those of the machine."""
+    pod = rank_pod(group, 0, node)
+    (container,) = pod["spec"]["containers"]
+    container["image"] = LEADER
+    container["volumeMounts"] = [{"name": "usr", "mountPath": "/usr", "readOnly": True}]
+    pod["spec"]["volumes"] = [{"name": "usr", "hostPath": {"path": "/usr"}}]
+    return pod
+
+
+def test_leader_of_another_image_gets_a_bundle_of_its_own(kubectl: Kubectl, product: Product):
+    deployment = sleeper().deployment()
+    compile_spec = {"builder": "FirstPod"}
+    kubectl.apply(deployment, warmup_for(deployment, compile=compile_spec, caches=[CACHE]))
+    warmup = Warmup(kubectl, APP)
+    warmup.wait_injecting()
+    warmup.wait_admission(rank_pod(9, 0, TWINS[0]))
+    kubectl.apply(leader_pod(0, TWINS[0]), rank_pod(0, 1, TWINS[1]))
+    pods.wait_ready(kubectl, APP, 2, 120)
+    bundles = warmup.wait_bundles(2, 180)
+    assert {bundle["image"] for bundle in bundles} == {LEADER, "localhost/busybox:1"}
+    digests = {bundle["digest"] for bundle in bundles}
+
+    def both_are_active() -> bool:
+        return all(digests <= warmup.active_on(node) for node in TWINS)
+
+    wait_for("both bundles are active on both nodes", both_are_active, 120, kubectl)
+    kubectl.apply(leader_pod(1, TWINS[1]), rank_pod(1, 1, TWINS[0]))
+    pods.wait_ready(kubectl, APP, 4, 180)
+    for rank in range(2):
+        log = wait_for("its log", lambda r=rank: kubectl.logs(f"{APP}-1-{r}"), 20, kubectl)
+        assert "miss" not in log and f"rank_{rank}/kernel" in log, log
+    assert {each["attempt"] for each in warmup.builders} == {1}, "nothing was built twice"
+
+
 # Ranks of one run need each other: none ends before all have begun.
 UNTIL_SIGNALLED = "until [ -f /tmp/all-run ]; do sleep 0.2; done"
 

@@ -209,6 +209,8 @@ WarmupStatus FullWarmupStatus() {
                                .node_selector = {{"pool", "a"}},
                                .warm_revisions = {"6f9c"}};
   status.suspension = FullSuspension();
+  status.admitted = AdmittedContainer{
+      .revision = "t-0123456789ab", .image = "mirror.example/server:1", .devices = 2};
   status.bundles = {FullBundle()};
   status.suspended_bundles = {FullSuspendedBundle()};
   status.builders = {FullBuilder()};

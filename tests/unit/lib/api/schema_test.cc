@@ -106,6 +106,8 @@ TEST(Schema, AcceptsStatusesWithOverlongValues) {
                              &status.builders[0].node,
                              &status.builders[0].reason,
                              &status.builders[0].message,
+                             &status.admitted->revision,
+                             &status.admitted->image,
                              &status.suspension->reason,
                              &status.suspension->message,
                              &status.suspension->template_hash,

@@ -119,6 +119,37 @@ TEST_F(DryRunsTest, UnmodifiedPodRejectionProvesNothing) {
   EXPECT_EQ(result.injected, DryRunResult::kUnknown);
 }
 
+TEST_F(DryRunsTest, ResultHasTheContainerAsAdmissionChangedIt) {
+  request.revision = "t-1";
+  request.container = "server";
+  server.OnWrite([](const kube::Request&, codec::Json& pod) {
+    codec::Json& container = pod["spec"]["containers"][0];
+    container["image"] = "mirror.example/llama:1";
+    container["resources"]["limits"] = {{"nvidia.com/gpu", "2"}};
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(
+      Run().admitted,
+      (api::AdmittedContainer{.revision = "t-1", .image = "mirror.example/llama:1", .devices = 2}));
+  EXPECT_EQ(dry_runs.Last("uid-1").admitted->revision, "t-1");
+}
+
+TEST_F(DryRunsTest, ResultHasNoContainerWithoutAValidAnswer) {
+  request.container = "server";
+  Refuse(true);
+  EXPECT_FALSE(Run().admitted.has_value()) << "the pod was rejected";
+  for (const std::string& image : {std::string(), std::string(1025, 'x')}) {
+    server.OnWrite([&](const kube::Request&, codec::Json& pod) {
+      pod["spec"]["containers"][0]["image"] = image;
+      return absl::OkStatus();
+    });
+    EXPECT_FALSE(Run().admitted.has_value()) << image.size();
+  }
+  server.OnWrite(nullptr);
+  request.container = "another";
+  EXPECT_FALSE(Run().admitted.has_value()) << "no such container";
+}
+
 TEST_F(DryRunsTest, KeepsLastResultOfEachWarmup) {
   EXPECT_EQ(dry_runs.Last("uid-1").fingerprint, "");
   Run();

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "operator/plan/gates/wait_estimator.h"
 #include "tests/unit/operator/plan/captures/ranks_fixture.h"
 
@@ -317,6 +319,82 @@ INSTANTIATE_TEST_SUITE_P(
                        .deleting = true,
                        .labels = Labels("0")}}),
     [](const auto& each) { return each.param.name; });
+
+// ---- groups with several images -----------------------------------------------------------------
+
+class TwoImages : public Ranks {
+ protected:
+  void Leader(const std::string& revision = "r1", const Texts& labels = Labels("0")) {
+    builder.Pod({.name = "leader",
+                 .node = "n1",
+                 .revision = revision,
+                 .image = "leader:1",
+                 .created = 80,
+                 .started = 91,
+                 .ready = 99,
+                 .labels = labels});
+  }
+
+  bool IsLeaderElected() {
+    const auto& builders = builder.status().builders;
+    return std::any_of(builders.begin(), builders.end(),
+                       [](const auto& each) { return each.pod_name == "leader"; });
+  }
+};
+
+TEST_F(TwoImages, LeaderOfAnotherImageBuildsForItsOwnKey) {
+  Rank(0);
+  Leader();
+  PlanAt(111);
+  ASSERT_EQ(builder.status().builders.size(), 2U);
+  Pushed(0, "a");
+  Pushed(1, "b");
+  PlanAt(120);
+  ASSERT_EQ(bundles().size(), 2U);
+  for (const api::BundleStatus& bundle : bundles()) {
+    const bool of_leader = bundle.image == "leader:1";
+    EXPECT_EQ(bundle.key, builder.Key("n1", of_leader ? "leader:1" : "server:1"));
+    EXPECT_EQ(bundle.digest, DigestNamed(of_leader ? "b" : "a"));
+  }
+  PlanAt(125);
+  const auto& builders = builder.status().builders;
+  EXPECT_TRUE(std::all_of(builders.begin(), builders.end(), [](const auto& each) {
+    return each.state == api::BuilderState::kCaptured && each.attempt == 1;
+  })) << "nothing is built twice";
+}
+
+TEST_F(TwoImages, PodOfAnotherRevisionIsNotElected) {
+  Rank(0);
+  Leader("r0");
+  PlanAt(111);
+  EXPECT_FALSE(IsLeaderElected());
+}
+
+TEST_F(TwoImages, PodOfAnotherGroupIsNotElected) {
+  Rank(0);
+  Leader("r1", Labels("1"));
+  PlanAt(111);
+  EXPECT_FALSE(IsLeaderElected());
+}
+
+TEST_F(TwoImages, LeaderWithoutDevicesIsNotElected) {
+  for (const char* node : {"n0", "n1"}) {
+    builder.node(node).allocatable["nvidia.com/gpu"] = 1;
+    builder.cache(node).status.node.gpu_type = fakes::kH100;
+  }
+  builder.pod_template()["spec"]["containers"][0]["resources"]["limits"] = {{"nvidia.com/gpu", 1}};
+  builder.Pod({.name = "r0",
+               .node = "n0",
+               .gpus = 1,
+               .created = 80,
+               .started = 90,
+               .ready = 110,
+               .labels = Labels("0")});
+  Leader();
+  PlanAt(111);
+  EXPECT_EQ(builder.status().builders.size(), 1U);
+  EXPECT_FALSE(IsLeaderElected());
+}
 
 TEST_F(Ranks, PodsWithoutGroupAreCapturedAlone) {
   for (int number = 0; number < 3; ++number) {
