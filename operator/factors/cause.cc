@@ -42,9 +42,10 @@ std::string Describe(const Difference& difference, const std::string& builder) {
     case DifferenceKind::kOnlyPod:
       return fmt::format("builder pod {} does not have {}", builder, name);
     case DifferenceKind::kPerPod:
-      return fmt::format("{} contains {}, which is different in {}", name,
-                         difference.pod.substr(difference.pod.find(':') + 1),
-                         difference.pod.starts_with(kPerPod) ? "every pod" : "pods of other nodes");
+      return fmt::format(
+          "{} contains {}, which is different in {}", name,
+          difference.pod.substr(difference.pod.find(':') + 1),
+          difference.pod.starts_with(kPodPrefix) ? "every pod" : "pods of other nodes");
     case DifferenceKind::kChanged:
       break;
   }

@@ -55,8 +55,8 @@ class Comparer {
         (name == kImageIdFactor && !AreImageIdsComparable(builder, pod))) {
       return;
     }
-    const bool is_per_pod = builder.starts_with(kPerPod) && pod.starts_with(kPerPod);
-    const bool is_per_node = builder.starts_with(kPerNode) && pod.starts_with(kPerNode) &&
+    const bool is_per_pod = builder.starts_with(kPodPrefix) && pod.starts_with(kPodPrefix);
+    const bool is_per_node = builder.starts_with(kNodePrefix) && pod.starts_with(kNodePrefix) &&
                              ValueIn(builder_, kNodeFactor) != ValueIn(pod_, kNodeFactor);
     if (is_per_pod || is_per_node) {
       Add(name, DifferenceKind::kPerPod, builder, pod);

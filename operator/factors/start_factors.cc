@@ -70,12 +70,12 @@ std::string_view ScopeOf(std::string_view field) {
   for (const std::string_view per_pod :
        {"metadata.name", "metadata.uid", "status.podIP", "status.podIPs"}) {
     if (field == per_pod) {
-      return kPerPod;
+      return kPodPrefix;
     }
   }
   for (const std::string_view per_node : {"spec.nodeName", "status.hostIP", "status.hostIPs"}) {
     if (field == per_node) {
-      return kPerNode;
+      return kNodePrefix;
     }
   }
   return "";
@@ -109,7 +109,7 @@ class Reader {
     name.resize(std::min(name.size(), kNameBytesMax));
     std::replace_if(
         name.begin(), name.end(), [](char c) { return c < '!' || c > '~'; }, '?');
-    const bool is_per_pod = value.starts_with(kPerPod) || value.starts_with(kPerNode);
+    const bool is_per_pod = value.starts_with(kPodPrefix) || value.starts_with(kNodePrefix);
     if (KnowledgeOf(name, is_per_pod).relevance != Relevance::kNone) {
       out_[std::move(name)] = std::move(value);
     }
@@ -202,7 +202,7 @@ class Reader {
 };
 
 bool IsPerPod(std::string_view value) {
-  return value.starts_with(kPerPod) || value.starts_with(kPerNode);
+  return value.starts_with(kPodPrefix) || value.starts_with(kNodePrefix);
 }
 
 // Removes the least relevant factors until the rest fits beside the factors that FactorsOf() adds.

@@ -47,8 +47,8 @@ inline constexpr std::string_view kRulesFactor = "rules";
 inline constexpr std::string_view kNodeFactor = "node";
 inline constexpr std::string_view kCutFactor = "cut";
 inline constexpr std::string_view kHashed = "h:";
-inline constexpr std::string_view kPerPod = "pod:";
-inline constexpr std::string_view kPerNode = "node:";
+inline constexpr std::string_view kPodPrefix = "pod:";
+inline constexpr std::string_view kNodePrefix = "node:";
 
 // Shortest salt that is accepted.
 inline constexpr size_t kSaltBytesMin = 32;

@@ -142,8 +142,8 @@ TEST(Cases, NoValueOfAnArgumentOrVariableIsRecorded) {
     for (const Json& each : cases[list]) {
       for (const auto& [name, value] : FactorsOfCase(cases["base"], each)) {
         if (name.starts_with("env/") || name.starts_with("args/")) {
-          EXPECT_TRUE(value.starts_with(kHashed) || value.starts_with(kPerPod) ||
-                      value.starts_with(kPerNode))
+          EXPECT_TRUE(value.starts_with(kHashed) || value.starts_with(kPodPrefix) ||
+                      value.starts_with(kNodePrefix))
               << name << " " << value;
         }
       }
