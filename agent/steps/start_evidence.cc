@@ -6,6 +6,7 @@
 
 #include "agent/evidence/classify.h"
 #include "agent/tree/journal.h"
+#include "agent/tree/root_layout.h"
 
 namespace cachewarm::agent {
 
@@ -42,13 +43,19 @@ void Starts::Poll(const std::vector<api::StartWindow>& windows) {
   }
 }
 
-// Returns the trees that the pod may have mounted; empty if none is recorded.
+// Returns the trees that the pod may have mounted; empty if none is recorded. A tree that was
+// evicted is none of them: the operator confirms only trees that no pod can have mounted.
 std::vector<std::string> Starts::MountedTrees(const api::StartWindow& window) const {
   const Mount mount = tables_.MountOf(window.warmup_uid, window.run_as);
   if (!CheckMount(mount).ok()) {
     return {};
   }
-  return GenerationsAt(ReadActivations(context_.root, mount), window.started_time, kMountedBefore);
+  std::vector<std::string> trees =
+      GenerationsAt(ReadActivations(context_.root, mount), window.started_time, kMountedBefore);
+  std::erase_if(trees, [&](const std::string& tree) {
+    return !context_.root.Exists(GenerationPath(tree)).value_or(true);
+  });
+  return trees;
 }
 
 // Reads the events of the trees that the pod may have mounted, and of no other: a pod that still

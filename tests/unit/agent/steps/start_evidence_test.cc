@@ -9,6 +9,7 @@
 
 #include "agent/tree/journal.h"
 #include "agent/tree/links.h"
+#include "agent/tree/root_layout.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {
@@ -37,6 +38,7 @@ class StartsTest : public ::testing::Test, protected Workbench {
   }
 
   void Activate(const std::string& generation, int second) {
+    ASSERT_TRUE(root_.dir().MakeDirs(GenerationPath(generation), kTreeMode).ok());
     ASSERT_TRUE(RecordActivation(root_.dir(), kMount,
                                  {.generation = generation, .at = begin_ + seconds(second)})
                     .ok());
@@ -135,6 +137,17 @@ TEST_F(StartsTest, PartialHitInOneOfTwoPossibleTreesIsPartial) {
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
   EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kPartial);
+}
+
+TEST_F(StartsTest, TreeThatWasEvictedIsNotAPossibleOne) {
+  const std::string before = std::string(32, 'b');
+  Activate(before, -500);
+  Activate(kWarmTree, -2);
+  ASSERT_TRUE(root_.dir().Remove(GenerationPath(before)).ok());
+  watcher_.SetEvents(kWarmTree, {Event(FileEventType::kRead, 2, kIndexFile)});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kHit);
 }
 
 TEST_F(StartsTest, PossibleTreeThatIsNotWatchedIsUnknown) {
