@@ -98,7 +98,10 @@ class Warmup:
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": f"{self.name}-probe", "labels": labels},
-            "spec": {"containers": [{"name": container, "image": "localhost/busybox:1"}]},
+            "spec": {
+                "containers": [{"name": container, "image": "localhost/busybox:1"}],
+                "nodeSelector": self.injection.get("nodeSelector", {}),
+            },
         }
         try:
             return injected(self.kubectl.create(pod, "--dry-run=server"))
