@@ -57,7 +57,7 @@ bool NeedsCause(std::string_view result) {
 }
 
 std::string TextOf(std::string_view result, const std::string& cause) {
-  const std::string sentence(SentenceOf(result));
+  std::string sentence(SentenceOf(result));
   if (!cause.empty()) {
     return fmt::format("{}\nCause: {}", sentence, cause);
   }

@@ -101,10 +101,12 @@ std::vector<std::vector<Side>> Groups(const Input& input) {
   ForEachEngine(input, [&](const PodTemplate& pod, const Container& container) {
     std::string model = Expanded(container, ModelOf(container));
     if (!model.empty() && RunsVllm(container)) {
-      groups[{container.image, ModelName(model)}].push_back({&pod, &container, std::move(model)});
+      std::vector<Side>& group = groups[{container.image, ModelName(model)}];
+      group.push_back({&pod, &container, std::move(model)});
     }
   });
   std::vector<std::vector<Side>> out;
+  out.reserve(groups.size());
   for (auto& [key, sides] : groups) {
     out.push_back(std::move(sides));
   }

@@ -121,6 +121,7 @@ std::span<const Rule> AllRules() {
 
 std::vector<std::string> RuleNames() {
   std::vector<std::string> names;
+  names.reserve(kRules.size());
   for (const Rule& rule : kRules) {
     names.emplace_back(rule.name);
   }

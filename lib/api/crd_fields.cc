@@ -24,7 +24,7 @@ std::string FirstMissingRow(const std::vector<json::Rule>& rules, const Json& sc
     if (rule.name.empty()) {
       continue;  // a check
     }
-    const std::string inner = fmt::format("{}.{}", path, rule.name);
+    std::string inner = fmt::format("{}.{}", path, rule.name);
     const Json* field = codec::At(schema, {"properties", rule.name});
     if (field == nullptr) {
       return inner;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/fs/program.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,7 +14,7 @@ std::vector<std::string> Assignments(const std::map<std::string, std::string>& v
   std::vector<std::string> assignments;
   assignments.reserve(variables.size());
   for (const auto& [name, value] : variables) {
-    assignments.push_back(name + "=" + value);
+    assignments.push_back(fmt::format("{}={}", name, value));
   }
   return assignments;
 }

@@ -316,7 +316,7 @@ absl::Status MoveContent(const Dir& dir, std::string_view from, std::string_view
     CW_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                         SomeNames(source.fd(), kMovedAtOnce, FullName(dir, from)));
     for (const std::string& name : names) {
-      const absl::Status moved =
+      absl::Status moved =
           dir.RenameNew(fmt::format("{}/{}", from, name), fmt::format("{}/{}", to, name));
       if (!moved.ok() && !absl::IsAlreadyExists(moved) && !absl::IsNotFound(moved)) {
         return moved;

@@ -347,7 +347,7 @@ absl::Status RegistryStore::CheckUnchanged(const std::string& repository,
   const auto was_listed = [&](const std::string& tag) {
     return std::binary_search(listed.tags.begin(), listed.tags.end(), tag);
   };
-  const absl::Status changed = absl::FailedPreconditionError(
+  absl::Status changed = absl::FailedPreconditionError(
       fmt::format("manifest {} was published again since it was listed", listed.digest.Short()));
   std::set<std::string> current;   // tags of keys that named the manifest
   std::set<std::string> replaced;  // those that named another one, or did not exist
