@@ -2,6 +2,8 @@
 """The main job: one pod per GPU type compiles, every other pod starts warm. The tests build on one
 another: one Deployment, one pod per node."""
 
+import re
+
 import pytest
 from harness import pods
 from harness.cluster import NODES, Cluster
@@ -45,7 +47,9 @@ def test_one_pod_per_gpu_type_compiles_and_the_others_hit(
     warmup.wait_counted({"builder": 2, "hit": 1})
     (follower,) = (pod for pod in running if pods.name(pod) not in builders.values())
     event = wait_event(shared, pods.name(follower), "StartedWarm")
-    assert event["type"] == "Normal" and "the engine compiled nothing; saved " in event["note"]
+    # On a busy machine the first hold may last longer than a cold start.
+    balance = re.search(r"the engine compiled nothing; (saved|lost) \d+\.\d s ", event["note"])
+    assert event["type"] == "Normal" and balance, event
     for name in builders.values():
         assert not START_REASONS & {each["reason"] for each in events(shared, name)}, name
 
