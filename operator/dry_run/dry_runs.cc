@@ -24,8 +24,8 @@ constexpr std::array<std::string_view, 6> kInconclusive = {
     "cannot create resource", "is being terminated",      "only with dryRun"};
 
 // Sends the request once, and ends it after kDryRunLimit.
-absl::StatusOr<codec::Json> DryRunCreate(kube::Client& client, const Clock& clock, codec::Json pod,
-                                         std::stop_token stop) {
+absl::StatusOr<codec::Json> DryRunCreate(kube::Client& client, const Clock& clock,
+                                         const codec::Json& pod, std::stop_token stop) {
   kube::Request request = kube::Create(
       kube::kPods, pod, {.field_manager = std::string(api::kOperatorManager), .dry_run = true});
   request.idempotent = false;
