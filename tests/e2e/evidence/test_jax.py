@@ -2,6 +2,7 @@
 """A real JAX and a real Prometheus. JAX writes its entries when their compiles end, so that no span
 between two files says how long it compiled."""
 
+import pytest
 from harness.cluster import Cluster
 from harness.engine_server import counted, engine_server, wait_log
 from harness.evidence import NODES, Logged, assert_reported_after_restarts, measure
@@ -28,6 +29,7 @@ ready_server.serve(compile_models)
 """
 
 
+@pytest.mark.slow
 def test_prometheus_reports_nine_hits_in_ten_starts_of_jax(
     kubectl: Kubectl, product: Product, cluster: Cluster, monitored: Monitoring
 ):

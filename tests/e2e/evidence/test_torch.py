@@ -2,6 +2,7 @@
 """A real torch, and a real Prometheus with the settings of the shipped monitors: hit rate and saved
 seconds are what the pods' own logs say, also after restarts."""
 
+import pytest
 from harness import pods
 from harness.cluster import Cluster
 from harness.evidence import NODES, Logged, assert_reported_after_restarts, measure
@@ -15,6 +16,7 @@ WARM_STARTS = 9
 SERVER = ModelServer(name="torch", size="medium", nodes=NODES, one_per_node=True)
 
 
+@pytest.mark.slow
 def test_prometheus_reports_nine_hits_in_ten_starts_of_torch(
     kubectl: Kubectl, product: Product, cluster: Cluster, monitored: Monitoring
 ):

@@ -4,6 +4,7 @@ where torch and JAX have nine. The shares are exact as there: hit or partial by 
 
 from datetime import datetime
 
+import pytest
 from harness import pods
 from harness.cluster import Cluster
 from harness.engine_server import engine_server
@@ -58,6 +59,7 @@ def read_log(kubectl: Kubectl, pod: dict) -> Logged:
     return Logged(result, (ready - began).total_seconds())
 
 
+@pytest.mark.slow
 def test_prometheus_reports_the_starts_of_vllm_as_its_log_does(
     kubectl: Kubectl, product: Product, cluster: Cluster, monitored: Monitoring
 ):
