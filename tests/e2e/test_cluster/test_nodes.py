@@ -11,19 +11,22 @@ from harness.waiting import wait_for
 BUSYBOX = "localhost/busybox:1"
 
 
-def shell_pod(name: str, node: str, script: str, image: str = BUSYBOX) -> dict:
+def shell_pod(namespace: str, name: str, node: str, script: str, image: str = BUSYBOX) -> dict:
     container = {
         "name": "c",
         "image": image,
         "command": ["sh", "-c", script + "; sleep 100000"],
         "volumeMounts": [{"name": "disk", "mountPath": "/var/lib/cachewarm"}],
     }
+    # A policy of the product lets a pod mount only the directory of its own namespace.
+    path = f"/var/lib/cachewarm/{namespace}"
+    directory = {"path": path, "type": "DirectoryOrCreate"}
     spec = {
         "nodeName": node,
         "dnsPolicy": "Default",
         "terminationGracePeriodSeconds": 0,
         "containers": [container],
-        "volumes": [{"name": "disk", "hostPath": {"path": "/var/lib/cachewarm"}}],
+        "volumes": [{"name": "disk", "hostPath": directory}],
     }
     metadata = {"name": name, "labels": {"app": "shell"}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
@@ -31,7 +34,7 @@ def shell_pod(name: str, node: str, script: str, image: str = BUSYBOX) -> dict:
 
 def test_each_node_runs_pods_on_its_own_disk(kubectl: Kubectl):
     mark = kubectl.namespace
-    kubectl.apply(*(shell_pod(n, n, f"echo {n} >/var/lib/cachewarm/{mark}") for n in NODES))
+    kubectl.apply(*(shell_pod(mark, n, n, f"echo {n} >/var/lib/cachewarm/{mark}") for n in NODES))
     pods.wait_ready(kubectl, "shell", 3, 60)
     for node in NODES:
         assert kubectl.execute(node, "cat", f"/var/lib/cachewarm/{mark}").strip() == node
@@ -39,8 +42,8 @@ def test_each_node_runs_pods_on_its_own_disk(kubectl: Kubectl):
 
 
 def test_pods_reach_each_other_and_the_api_server_across_nodes(kubectl: Kubectl):
-    kubectl.apply(shell_pod("left", "node-a", "true"))
-    kubectl.apply(shell_pod("right", "node-b", "nc -ll -p 8080 -e echo hi"))
+    kubectl.apply(shell_pod(kubectl.namespace, "left", "node-a", "true"))
+    kubectl.apply(shell_pod(kubectl.namespace, "right", "node-b", "nc -ll -p 8080 -e echo hi"))
     pods.wait_ready(kubectl, "shell", 2, 60)
     address = kubectl.get("pod", "right")["status"]["podIP"]
     assert "hi" in kubectl.execute("left", "sh", "-c", f"echo | nc -w 3 {address} 8080")
@@ -53,7 +56,7 @@ def test_image_is_pulled_after_a_registry_restart(
     archive = cluster.base_image("busybox")
     reference = cluster.push(archive, "test/busybox", kubectl.namespace)
     cluster.verb("registry-restart")
-    kubectl.apply(shell_pod("pulled", "node-c", "true", image=reference))
+    kubectl.apply(shell_pod(kubectl.namespace, "pulled", "node-c", "true", image=reference))
     pods.wait_ready(kubectl, "shell", 1, 60)
 
 
@@ -74,7 +77,8 @@ def test_throttling_proxy_slows_and_frees_a_download(cluster: Cluster, kubectl: 
 
 def test_power_cut_ends_every_process_and_keeps_the_disk(cluster: Cluster, kubectl: Kubectl):
     mark = f"/var/lib/cachewarm/{kubectl.namespace}"
-    kubectl.apply(shell_pod("victim", "node-b", f"[ -e {mark} ] || echo once >{mark}"))
+    script = f"[ -e {mark} ] || echo once >{mark}"
+    kubectl.apply(shell_pod(kubectl.namespace, "victim", "node-b", script))
     first = pods.wait_ready(kubectl, "shell", 1, 60)[0]
     cluster.verb("node-reboot", "node-b")
     again = wait_for(
@@ -91,7 +95,7 @@ def test_power_cut_ends_every_process_and_keeps_the_disk(cluster: Cluster, kubec
 def test_fourth_node_joins_and_leaves_no_trace(cluster: Cluster, kubectl: Kubectl):
     try:
         cluster.verb("node-up", "node-d")
-        kubectl.apply(shell_pod("late", "node-d", "true"))
+        kubectl.apply(shell_pod(kubectl.namespace, "late", "node-d", "true"))
         pods.wait_ready(kubectl, "shell", 1, 60)
     finally:
         cluster.verb("node-down", "node-d", "--purge")
@@ -130,12 +134,12 @@ def test_processes_of_a_node_are_restarted_and_its_pods_keep_running(
     def running() -> set[str]:
         return set(cluster.in_node("node-b", "sh", "-c", f"pidof {program} || true").split())
 
-    kubectl.apply(shell_pod("before", "node-b", "true"))
+    kubectl.apply(shell_pod(kubectl.namespace, "before", "node-b", "true"))
     pods.wait_ready(kubectl, "shell", 1, 60)
     ended = running()
     assert len(ended) == 1
     cluster.in_node("node-b", "kill", "-9", *ended)
     wait_for(f"another {program} on node-b", lambda: running() - ended, 30)
-    kubectl.apply(shell_pod("after", "node-b", "true"))
+    kubectl.apply(shell_pod(kubectl.namespace, "after", "node-b", "true"))
     pods.wait_ready(kubectl, "shell", 2, 90)
     assert kubectl.get("pod", "before")["status"]["containerStatuses"][0]["restartCount"] == 0
