@@ -241,7 +241,6 @@ REFUSED = {
         )
         for field, spec in {
             "harvest": {"harvest": True},
-            "retain": {"retain": 2},
         }.items()
     },
 }
