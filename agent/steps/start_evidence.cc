@@ -70,7 +70,9 @@ Starts::MountedEvents Starts::ReadMounted(const api::StartWindow& window,
   MountedEvents out;
   for (const std::string& tree : trees) {
     EventRecord part = context_.watcher.ReadTree(tree, begin, end);
-    out.trees_used += part.events.empty() ? 0 : 1;
+    if (!part.events.empty()) {
+      out.used.push_back(tree);
+    }
     out.record.complete = out.record.complete && part.complete;
     out.record.events.insert(out.record.events.end(), std::make_move_iterator(part.events.begin()),
                              std::make_move_iterator(part.events.end()));
@@ -92,17 +94,18 @@ api::StartEvidence Starts::Evaluate(const api::StartWindow& window,
       .native_built = seen.native_built,
       .compile_seconds = std::chrono::duration<double>(seen.compile_span).count(),
       .compiled_after_seconds = std::chrono::duration<double>(seen.compiled_after).count()};
-  const bool is_shared =
-      mounted.trees_used > 1 || std::any_of(windows.begin(), windows.end(), [&](const auto& other) {
-        return other.pod_uid != window.pod_uid && Overlap(other, window);
-      });
+  const bool is_shared = mounted.used.size() > 1 ||
+                         std::any_of(windows.begin(), windows.end(), [&](const auto& other) {
+                           return other.pod_uid != window.pod_uid && Overlap(other, window);
+                         });
   if (is_shared && IsAmbiguous(seen.result)) {
     evidence.result = api::StartResult::kUnknown;
   }
-  // A miss is expected if every tree that the pod may have mounted was without a bundle.
+  // A miss is expected if the tree that the pod used was without a bundle.
+  const std::vector<std::string>& possible = mounted.used.empty() ? trees : mounted.used;
   const bool had_no_bundle =
-      !trees.empty() &&
-      std::all_of(trees.begin(), trees.end(), [](const std::string& id) { return IsColdId(id); });
+      !possible.empty() && std::all_of(possible.begin(), possible.end(),
+                                       [](const std::string& id) { return IsColdId(id); });
   if (evidence.result == api::StartResult::kMiss && had_no_bundle) {
     evidence.result = api::StartResult::kCold;
   }

@@ -34,7 +34,7 @@ class Starts {
  private:
   struct MountedEvents {
     EventRecord record;
-    int trees_used = 0;  // trees with events; more than one only if the mounted one is uncertain
+    std::vector<std::string> used;  // trees with events; several if the mounted one is uncertain
   };
 
   std::vector<std::string> MountedTrees(const api::StartWindow& window) const;

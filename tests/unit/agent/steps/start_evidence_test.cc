@@ -116,6 +116,16 @@ TEST_F(StartsTest, TreeActivatedDuringTheStartIsNotTheMountedOne) {
   EXPECT_EQ(starts_.Statuses().at(0).opened, 0);
 }
 
+TEST_F(StartsTest, MissIsColdIfOnlyThePossibleTreeWithoutBundleHasEvents) {
+  ASSERT_TRUE(PrepareMount(root_.dir(), kMount, {.now = begin_ - seconds(100)}).ok());
+  Activate(kWarmTree, 1);  // API times are whole seconds, so the pod may have started after it
+  watcher_.SetEvents(ColdId(kMount, 0), {Event(FileEventType::kMovedTo, 4, kIndexFile)});
+  watcher_.SetEvents(kWarmTree, {});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kCold);
+}
+
 TEST_F(StartsTest, CompileInOneOfTwoPossibleTreesIsUnknown) {
   const std::string before = std::string(32, 'b');
   Activate(before, -500);
