@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "cli/output.h"
 #include "fmt/format.h"
 #include "lib/api/names.h"
 #include "lib/codec/json.h"
@@ -20,14 +21,6 @@ using codec::Json;
 
 // The operator writes less than 4 KiB.
 constexpr codec::JsonLimits kAnnotationLimits{.bytes_max = 16'384, .depth_max = 4};
-
-// Replaces control characters, with which a text could change the terminal.
-std::string Printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
-  return text;
-}
 
 // Returns the sentence about a result that needs no cause.
 std::string_view SentenceOf(std::string_view result) {
@@ -112,7 +105,7 @@ absl::StatusOr<StartExplanation> ExplainPod(const Json& pod) {
   const std::string annotation =
       codec::TextAt(pod, {"metadata", "annotations", api::kStartAnnotation});
   if (annotation.empty()) {
-    out.text = Printable(WhyNotCounted(pod, out.warmup));
+    out.text = OneLine(WhyNotCounted(pod, out.warmup));
     return out;
   }
   const auto start = codec::ParseJson(annotation, kAnnotationLimits);
@@ -125,7 +118,7 @@ absl::StatusOr<StartExplanation> ExplainPod(const Json& pod) {
   out.start_seconds = NumberIn(*start, "startSeconds");
   out.saved_seconds = NumberIn(*start, "savedSeconds");
   const std::string skipped = codec::TextAt(*start, {"skipReason"});
-  const std::string cause = Printable(skipped.empty() ? codec::TextAt(*start, {"cause"}) : skipped);
+  const std::string cause = OneLine(skipped.empty() ? codec::TextAt(*start, {"cause"}) : skipped);
   out.text = TextOf(out.result, cause);
   return out;
 }
@@ -139,12 +132,12 @@ absl::StatusOr<StartExplanation> ExplainLastMiss(const api::CacheWarmup& warmup)
     }
     const std::string result(api::Name(at->result));
     return StartExplanation{.ns = warmup.ns,
-                            .pod = Printable(at->pod),
+                            .pod = OneLine(at->pod),
                             .warmup = warmup.name,
                             .result = result,
                             .start_seconds = at->start_seconds,
                             .saved_seconds = at->saved_seconds,
-                            .text = TextOf(result, Printable(at->cause))};
+                            .text = TextOf(result, OneLine(at->cause))};
   }
   return absl::NotFoundError(fmt::format(
       "cachewarmup {}/{}: none of the last {} starts compiled what a bundle could have saved",

@@ -131,17 +131,12 @@ absl::StatusOr<int> WriteReport(const Arguments& arguments, Console& console) {
   return kOk;
 }
 
-constexpr std::array<Option, 4> kReportOptions = {{
+constexpr std::array<Option, 2> kReportOptions = {{
     {.name = "output",
      .value = "FILE",
      .help = "file to write, or - for standard output; an earlier report is replaced (required)",
      .letter = 'o'},
     {.name = "force", .help = "also replace a file that is not a report"},
-    {.name = "namespace",
-     .value = "NAME",
-     .help = "namespace of the CacheWarmups (default: the namespace of the context)",
-     .letter = 'n'},
-    {.name = "all-namespaces", .help = "report on the whole cluster", .letter = 'A'},
 }};
 
 }  // namespace
@@ -164,7 +159,7 @@ Verb ReportVerb() {
           "  cachewarm report -A -o report.html\n"
           "  cachewarm report -n models -o - | gzip > report.html.gz\n",
       .options = {},
-      .groups = {kReportOptions, ClusterOptionList()},
+      .groups = {kReportOptions, ClusterOptionList(), PodOptionList()},
       .run = WriteReport};
 }
 

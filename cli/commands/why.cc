@@ -5,7 +5,9 @@
 
 #include "cli/cluster/connection.h"
 #include "cli/cluster/explained_start.h"
+#include "cli/cluster/named_object.h"
 #include "cli/commands/commands.h"
+#include "cli/output.h"
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
@@ -14,37 +16,28 @@
 namespace cachewarm::cli {
 namespace {
 
-// An operand such as "pod/llama-7d9f-x2x5q".
-struct Subject {
-  bool is_pod = true;
-  std::string name;
-};
-
-absl::StatusOr<Subject> SubjectOf(const std::string& operand) {
-  const size_t slash = operand.find('/');
-  const std::string_view kind = std::string_view(operand).substr(0, slash);
-  const std::string name = slash == std::string::npos ? "" : operand.substr(slash + 1);
-  const bool is_pod = kind == "pod" || kind == "pods" || kind == "po";
-  const bool is_warmup = kind == "cachewarmup" || kind == "cachewarmups" || kind == "cw";
-  if ((!is_pod && !is_warmup) || name.empty() || name.find('/') != std::string::npos) {
+// Parses an operand such as "pod/llama-7d9f-x2x5q".
+absl::StatusOr<NamedObject> SubjectOf(const std::string& operand) {
+  auto subject = ParseNamedObject(operand);
+  if (!subject.ok() || (subject->resource.plural != kube::kPods.plural &&
+                        subject->resource.plural != kube::kCacheWarmups.plural)) {
     return UsageError(
         fmt::format("\"{}\": expected pod/NAME or cachewarmup/NAME", operand.substr(0, 253)));
   }
-  return Subject{.is_pod = is_pod, .name = name};
+  return subject;
 }
 
-absl::StatusOr<StartExplanation> Explain(const Connection& connection, const Subject& subject,
+absl::StatusOr<StartExplanation> Explain(const Connection& connection, const NamedObject& subject,
                                          const std::stop_token& stop) {
-  const kube::Resource& resource = subject.is_pod ? kube::kPods : kube::kCacheWarmups;
-  auto object =
-      connection.client->Do(kube::Get(resource, {.ns = connection.ns, .name = subject.name}), stop);
+  const bool is_pod = subject.resource.plural == kube::kPods.plural;
+  auto object = connection.client->Do(
+      kube::Get(subject.resource, {.ns = connection.ns, .name = subject.name}), stop);
   if (absl::IsNotFound(object.status())) {
-    return absl::NotFoundError(fmt::format("{} {}/{} does not exist",
-                                           subject.is_pod ? "pod" : "cachewarmup", connection.ns,
-                                           subject.name));
+    return absl::NotFoundError(fmt::format(
+        "{} {}/{} does not exist", is_pod ? "pod" : "cachewarmup", connection.ns, subject.name));
   }
   CW_RETURN_IF_ERROR(object.status());
-  if (subject.is_pod) {
+  if (is_pod) {
     return ExplainPod(*object);
   }
   CW_ASSIGN_OR_RETURN(const api::CacheWarmup warmup, api::DecodeCacheWarmup(*object));
@@ -62,25 +55,26 @@ void Print(Console& console, const StartExplanation& start) {
 }
 
 absl::StatusOr<int> Why(const Arguments& arguments, Console& console) {
-  CW_ASSIGN_OR_RETURN(const Subject subject, SubjectOf(arguments.positionals().front()));
+  CW_ASSIGN_OR_RETURN(const NamedObject subject, SubjectOf(arguments.positionals().front()));
   CW_ASSIGN_OR_RETURN(const Connection connection, Connect(arguments, console));
   CW_ASSIGN_OR_RETURN(const StartExplanation start, Explain(connection, subject, console.stop));
-  if (arguments.Has("json")) {
-    PrintJson(console, {{"namespace", start.ns},
-                        {"pod", start.pod},
-                        {"warmup", start.warmup},
-                        {"result", start.result},
-                        {"startSeconds", start.start_seconds},
-                        {"savedSeconds", start.saved_seconds},
-                        {"explanation", start.text}});
-  } else {
+  const OutputFormat format = OutputFormatOf(arguments);
+  if (format == OutputFormat::kText) {
     Print(console, start);
+  } else {
+    PrintDocument(console, format,
+                  {{"namespace", start.ns},
+                   {"pod", start.pod},
+                   {"warmup", start.warmup},
+                   {"result", start.result},
+                   {"startSeconds", start.start_seconds},
+                   {"savedSeconds", start.saved_seconds},
+                   {"explanation", start.text}});
   }
   return kOk;
 }
 
-constexpr std::array<Option, 1> kWhyOptions = {
-    {{.name = "json", .help = "print the result as a JSON object"}}};
+constexpr std::array<Option, 1> kWhyOptions = {kDocumentOutput};
 
 }  // namespace
 
@@ -100,7 +94,7 @@ Verb WhyVerb() {
           "  cachewarm why pod/llama-7d9f-x2x5q -n team\n"
           "  cachewarm why cachewarmup/llama -n team\n",
       .options = {},
-      .groups = {kWhyOptions, ClusterOptionList(), PodOptionList().first(1)},
+      .groups = {kWhyOptions, ClusterOptionList(), NamespaceOptionList()},
       .run = Why};
 }
 

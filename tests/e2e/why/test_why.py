@@ -112,7 +112,7 @@ class Why:
 
     def __call__(self, subject: str) -> dict:
         done = subprocess.run(
-            [str(PROGRAM), "why", subject, "--json", *self._words],
+            [str(PROGRAM), "why", subject, "-o", "json", *self._words],
             capture_output=True, text=True, timeout=60,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

@@ -122,7 +122,7 @@ TEST_F(WhyFlags, MissingObjectIsNotFound) {
 }
 
 TEST_F(WhyFlags, JsonReplacesTheText) {
-  const Json json = Parsed(Why({"pod/llama-1", "--json"}));
+  const Json json = Parsed(Why({"pod/llama-1", "-o", "json"}));
   EXPECT_EQ(json["pod"], "llama-1");
   EXPECT_EQ(json["namespace"], "team");
   EXPECT_EQ(json["warmup"], "llama");
