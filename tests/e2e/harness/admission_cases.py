@@ -120,7 +120,10 @@ def _await_injection(kubectl: Kubectl, name: str, injection: dict) -> None:
     container = {"name": injection["container"], "image": "i"}
     probe = {
         "metadata": {"name": "probe", "labels": injection["labels"]},
-        "spec": {"containers": [container]},
+        "spec": {
+            "containers": [container],
+            "nodeSelector": injection.get("nodeSelector", {}),
+        },
     }
     wait_for(
         f"pods of {name} are injected", lambda: injected(dry_runs(kubectl, [probe])[0]), 60, kubectl
