@@ -121,7 +121,9 @@ TEST_F(WhyFlags, MissingObjectIsNotFound) {
   EXPECT_EQ(Why({"cachewarmup/none"}).code, kNotFound);
 }
 
-TEST_F(WhyFlags, JsonReplacesTheText) {
+TEST_F(WhyFlags, OutputIsJsonOrYaml) {
+  EXPECT_THAT(Why({"pod/llama-1", "--output", "yaml"}).out, HasSubstr("\nresult: miss\n"));
+  EXPECT_EQ(Why({"pod/llama-1", "-o", "name"}).code, kUsage);
   const Json json = Parsed(Why({"pod/llama-1", "-o", "json"}));
   EXPECT_EQ(json["pod"], "llama-1");
   EXPECT_EQ(json["namespace"], "team");
