@@ -13,8 +13,7 @@ _OBJECTS = {
     "level": "RequestResponse",
     "verbs": ["create", "update", "patch", "delete", "deletecollection"],
     "resources": [
-        {"group": "", "resources": ["pods", "pods/status", "pods/binding", "pods/eviction",
-                                    "nodes", "nodes/status"]},
+        {"group": "", "resources": ["pods", "pods/status", "nodes", "nodes/status"]},
         {"group": "batch", "resources": ["jobs"]},
         {"group": "cachewarm.io", "resources": ["nodecaches"]},
     ],
