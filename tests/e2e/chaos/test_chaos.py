@@ -50,7 +50,6 @@ def test_cluster_converges_after_random_failures(
             holds_for("no pod is held", lambda: not observer.now_held, 3)
             assert_hit(kubectl, add_pod(kubectl, "torch"))
         finally:
-            scene.tenant.tear_down()
             report = {
                 "seed": SEED,
                 "seconds": SECONDS,
@@ -61,6 +60,7 @@ def test_cluster_converges_after_random_failures(
                 "violations": observer.violations,
             }
             print(json.dumps(report, indent=1), flush=True)
+            scene.tenant.tear_down()
     print(f"started after {started:.0f} s, converged after {converged:.0f} s", flush=True)
     assert not observer.violations, observer.violations
     assert observer.summary["held"] > SECONDS / 60, "hardly a pod was held: nothing was tried"

@@ -180,12 +180,10 @@ class Scene:
 
     def put_right(self) -> None:
         """Restores the final state: every node's facts and every warmup as they were, every
-        Deployment at its size.
+        Deployment at its size. The tenant stays as it is.
         Images stay as the chaos left them. Pods that were made while their warmup was deleted, or
         paused, run without it until somebody restarts them: that is done here."""
         self.product.declare_all(self.product.facts)
-        tenant = self.tenant.workload
-        self.tenant.kubectl.scale("deployment", tenant.name, tenant.replicas)
         for workload in self.workloads:
             self.kubectl.apply(workload.desired)
         for workload in self.deployed_workloads:
