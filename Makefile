@@ -122,8 +122,8 @@ e2e-integrations: images ## tests/e2e/integrations beside the real Kueue, Leader
 	@tools/stage e2e-integrations
 
 .PHONY: chaos
-chaos: images ## ten minutes of kills, edits and refusals on a real cluster; CHAOS_SECONDS, CHAOS_SEED
-	@tools/stage chaos
+chaos: images ## ten minutes of kills, edits and refusals on a real cluster; SEED=1, CHAOS_SECONDS
+	@CHAOS_SEED=$(or $(SEED),$(CHAOS_SEED)) tools/stage chaos
 
 .PHONY: demo
 demo: ## the main job on a real cluster, from nothing; CLUSTER=current uses your own

@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1].resolve()
 CACHE = Path(os.environ.get("CACHEWARM_CACHE", Path.home() / ".cache/cachewarm"))
+CLUSTER = Path(os.environ.get("CACHEWARM_CLUSTER") or "/tmp/cachewarm-cluster")
 REGISTRY = CACHE / "debs/current/docker-registry/usr/bin/docker-registry"
 KUBECTL = CACHE / "kubebox/current/kubectl"
 PYTHON = CACHE / "test-venv/current/bin/python"
@@ -167,7 +168,8 @@ def unit(stages):
     pytest(stages, "tests of chart, manifests, report, bench, GPU check, rules, tools and package",
            "tests/charts", "tests/report",
            "tests/bench", "tests/gpu", "tests/tidy", "tests/tools", "tests/mutate", "tests/python")
-    pytest(stages, "tests of the chaos run's judge", "tests/e2e/chaos", "-m", "not slow")
+    pytest(stages, "tests of the judges of chaos and rights", "tests/e2e/chaos", "tests/e2e/rights",
+           "-m", "not slow")
 
 
 def programs(stages):
@@ -182,6 +184,11 @@ def e2e(stages, folder):
     folders = [folder] if folder else ["test_cluster", "crds", "main_job", "engines", "evidence",
                                        "scheduling", "eviction", "scale", "why"]
     pytest(stages, f"e2e: {', '.join(folders)}", *(f"tests/e2e/{name}" for name in folders))
+    logs = sorted(str(log) for log in (CLUSTER / "audit").glob("*.log"))
+    if logs:
+        title = "rights that the tests used"
+        status, seconds = timed(title, str(PYTHON), "tests/e2e/rights/compare", *logs)
+        stages.add(title, seconds, 0, 1 if status else 0)
 
 
 def everything(stages):

@@ -227,7 +227,7 @@ void ClusterCache::WatchServices(std::stop_token stop) {
   if (absl::IsPermissionDenied(asked)) {
     runtime_.log.Warning(
         "cannot list Services, so a builder pod may carry labels that a Service selects; grant the "
-        "operator get, list and watch on services");
+        "operator list and watch on services");
     services.Forget();
   }
   services.Run(stop);

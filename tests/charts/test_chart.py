@@ -179,6 +179,27 @@ def test_builder_jobs_mount_only_listed_directories(helm):
     assert rule.endswith("p.startsWith('/var/lib/cachewarm/' + request.namespace + '/'))")
 
 
+def job_rules(objects, about):
+    policy = objects["ValidatingAdmissionPolicy", "operator-jobs.cachewarm.io"]["spec"]
+    return [each["expression"] for each in policy["validations"] if about in each["expression"]]
+
+
+def test_builder_jobs_use_no_service_account_with_rights_in_all_namespaces(rendered):
+    first, second = job_rules(rendered, "variables.account")
+    prefix = ("!variables.create || !authorizer.serviceAccount(request.namespace, "
+              "variables.account) .group('')")
+    assert first == f"{prefix}.resource('secrets').check('list').allowed()"
+    assert second == f"{prefix}.resource('pods').check('create').allowed()"
+
+
+def test_builder_jobs_use_only_listed_service_accounts(helm, rendered):
+    listed = helm.template("--set", "builders.serviceAccounts={default,model-server}")
+    (rule,) = job_rules(listed, "variables.account in")
+    assert rule == "!variables.create || variables.account in ['default','model-server']"
+    assert len(job_rules(listed, "authorizer.serviceAccount(")) == 2
+    assert job_rules(rendered, "variables.account in") == []
+
+
 def test_host_path_policy_is_optional(helm, rendered):
     key = ("ValidatingAdmissionPolicy", "host-paths.cachewarm.io")
     rules = rendered[key]["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"]

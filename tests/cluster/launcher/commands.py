@@ -238,8 +238,8 @@ def main(arguments: list[str]) -> int:
         for word, keywords in words:
             sub.add_argument(word, **keywords)
     options = parser.parse_args(arguments)
-    settings = Settings.load()
     try:
+        settings = Settings.load()
         if os.geteuid() != 0:
             raise ClusterError("needs root for namespaces and cgroups: run it with sudo -E")
         if settings.apart:

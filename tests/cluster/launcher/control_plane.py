@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 import ssl
 
-from . import network, pki
+from . import audit, network, pki
 from . import settings as names
 from .process import Daemon
 from .progress import Progress, wait_until
@@ -99,6 +99,7 @@ def start_apiserver(settings: Settings) -> None:
         "--kubelet-preferred-address-types=InternalIP",
         # Webhooks are called at the addresses of their pods: there is no kube-proxy.
         "--enable-aggregator-routing=true",
+        *audit.flags(settings),
     )
     wait_until(
         lambda: _ready(settings),

@@ -52,9 +52,15 @@ class Settings:
     apart: bool
     # A lost node shows NotReady after about this long; kubelets renew their lease every 3 s.
     node_grace_seconds: int
+    # What the API server logs: "accounts", requests of the service accounts of cachewarm, or
+    # "objects", also all changes of the pods, nodes, Jobs and NodeCaches.
+    audit: str
 
     @staticmethod
     def load(environ=os.environ) -> "Settings":
+        audit = environ.get("CACHEWARM_AUDIT") or "accounts"
+        if audit not in ("accounts", "objects"):
+            raise ClusterError(f"CACHEWARM_AUDIT={audit!r}: expected accounts or objects")
         home_cache = Path(environ.get("HOME", "/root")) / ".cache" / "cachewarm"
         return Settings(
             state=Path(environ.get("CACHEWARM_CLUSTER") or "/tmp/cachewarm-cluster").absolute(),
@@ -62,6 +68,7 @@ class Settings:
             kubernetes=environ.get("CACHEWARM_KUBERNETES") or "1.36",
             apart=environ.get("CACHEWARM_CLUSTER_APART") == "1",
             node_grace_seconds=int(environ.get("CACHEWARM_NODE_GRACE_SECONDS") or 20),
+            audit=audit,
         )
 
     def artifact(self, name: str) -> Path:

@@ -6,8 +6,22 @@ import copy
 from datetime import datetime, timezone
 
 import pytest
-from harness.chaos.excuses import Excuses
-from harness.chaos.judge import BOUND, BUILDERS, GATE, GRACE, HELD, OVERLAP, START, Judge, Seen
+from harness.chaos.excuses import Excuses, Span
+from harness.chaos.judge import (
+    AWAY_MAX,
+    BACK_SECONDS,
+    BOUND,
+    BUILDERS,
+    DISK_SECONDS,
+    FAILED,
+    GATE,
+    GRACE,
+    HELD,
+    OVERLAP,
+    START,
+    Judge,
+    Seen,
+)
 
 BORN = 1_800_000_000.0
 KEY = "0123456789abcdef" * 4
@@ -74,6 +88,10 @@ def job(uid: str) -> dict:
     return {"kind": "Job", "metadata": {"name": uid, "namespace": "n", "uid": uid}}
 
 
+OPERATOR = "system:serviceaccount:cachewarm-system:cachewarm-operator"
+KUBELET = "system:node:node-a"
+
+
 class Court:
     """A judge and a clock that starts with the creation of every pod."""
 
@@ -81,17 +99,19 @@ class Court:
         self.excuses = Excuses()
         self.judge = Judge(longest_hold, self.excuses)
 
-    def see(self, at: float, *things: dict, type: str = "MODIFIED") -> "Court":
+    def see(
+        self, at: float, *things: dict, type: str = "MODIFIED", by="", request: object = None
+    ) -> "Court":
         for thing in things:
-            self.judge.see(Seen(BORN + at, type, copy.deepcopy(thing)))
+            self.judge.see(Seen(BORN + at, type, copy.deepcopy(thing), by, request))
         return self
 
     def look(self, at: float) -> "Court":
         self.judge.look(BORN + at)
         return self
 
-    def excuse(self, begin: float, end: float | None = None) -> list[float]:
-        span = self.excuses.begin(BORN + begin)
+    def excuse(self, begin: float, end: float | None = None, scope="") -> Span:
+        span = self.excuses.begin(BORN + begin, scope)
         if end is not None:
             self.excuses.end(span, BORN + end)
         return span
@@ -171,6 +191,25 @@ class TestHolds:
         assert court.see(0, pod(held=True)).look(500).rules == []
         court.excuses.end(span, BORN + 500)
         assert court.look(506).rules == [HELD]
+
+    def test_excuse_of_a_namespace_does_not_count_elsewhere(self):
+        court = Court(20)
+        court.excuse(20, 400, "namespace other")
+        assert court.see(0, pod(held=True)).look(26).rules == [HELD]
+        court = Court(20)
+        court.excuse(20, 400, "namespace n")
+        assert court.see(0, pod(held=True)).look(400).rules == []
+
+    def test_release_by_cachewarm_is_counted(self):
+        court = Court().see(0, pod(held=True)).see(9, pod(), by=OPERATOR)
+        court.see(0, pod("q", held=True)).see(9, pod("q"), by="ann")
+        assert court.judge.tally.releases == 1
+
+    def test_limited_excuse_ends_at_its_limit(self):
+        excuses = Excuses()
+        excuses.begin(10, limit=5)
+        assert excuses.within(0, 100) == 5
+        assert excuses.ended == 0
 
     def test_overlapping_excuses_count_once(self):
         excuses = Excuses()
@@ -295,3 +334,102 @@ class TestBoundPods:
         court = Court().see(0, pod(node="node-a"), type="ADDED")
         assert court.see(50, pod(node="node-a"), type="ADDED").rules == []
         assert court.judge.tally.pods == 1
+
+    @pytest.mark.parametrize("request_,is_violation", [
+        ({"metadata": {"uid": "p", "annotations": {START: "hit"}}}, False),
+        ({"metadata": {"annotations": {"cachewarm.io/held-until": "x"}}}, True),
+        ({"metadata": {"labels": {"a": "b"}}}, True),
+        ([{"op": "test", "path": "/metadata/uid", "value": "p"},
+          {"op": "add", "path": "/metadata/annotations/cachewarm.io~1start"}], False),
+        ([{"op": "remove", "path": "/spec/schedulingGates/0"}], True),
+    ])
+    def test_first_write_after_the_binding_is_judged_by_its_patch(
+        self, request_: object, is_violation: bool
+    ):
+        for by, expected in ((OPERATOR, [BOUND] if is_violation else []), ("ann", [])):
+            court = Court().see(0, pod()).see(1, pod(node="node-a"), by=by, request=request_)
+            assert court.rules == expected
+
+
+def failed(code: int, reason="Error", begin=10, end=12, last=False, injected=True) -> dict:
+    thing = pod(node="node-a")
+    ended = {"terminated": {"exitCode": code, "reason": reason, "startedAt": stamp(begin),
+                            "finishedAt": stamp(end)}}
+    states = {"state": {"running": {"startedAt": stamp(end + 1)}}, "lastState": ended}
+    thing["status"]["containerStatuses"] = [
+        {"name": "server", **(states if last else {"state": ended})}]
+    if injected:
+        thing["spec"]["volumes"] = [{"name": "cachewarm", "hostPath": {"path": "/x"}}]
+    return thing
+
+
+class TestFailedPods:
+    @pytest.mark.parametrize("last", [False, True])
+    def test_error_of_an_injected_pod_is_a_violation(self, last: bool):
+        court = Court().see(13, failed(1, last=last), by=KUBELET)
+        assert court.rules == [FAILED]
+        assert "n/p: failed with the cache: container server ended with 1 after 2 s" in str(
+            court.judge.violations[0])
+        assert court.see(14, failed(1, last=last), by=KUBELET).rules == [FAILED], "reported once"
+
+    @pytest.mark.parametrize("thing", [
+        failed(0, "Completed"), failed(137), failed(143), failed(128, "StartError"),
+        failed(1, injected=False),
+    ])
+    def test_other_ends_are_no_violation(self, thing: dict):
+        assert Court().see(13, thing, by=KUBELET).rules == []
+
+    def test_only_a_kubelet_is_believed(self):
+        assert Court().see(13, failed(1), by=OPERATOR).rules == []
+
+    def test_pod_that_the_chaos_killed_is_not_judged(self):
+        court = Court()
+        court.excuses.killed.add("p")
+        assert court.see(13, failed(1), by=KUBELET).rules == []
+
+    def test_pod_on_a_filled_disk_is_not_judged(self):
+        for node, expected in (("node-a", []), ("node-b", [FAILED])):
+            court = Court()
+            court.excuse(0, 11, f"node {node}")
+            assert court.see(13, failed(1), by=KUBELET).rules == expected
+        court = Court()
+        court.excuse(-99, 10 - DISK_SECONDS - 1, "node node-a")
+        assert court.see(13, failed(1), by=KUBELET).rules == [FAILED], "long before"
+
+    def test_starts_are_counted_once(self):
+        court = Court().see(13, failed(137), by=KUBELET).see(14, failed(137, last=True), by=KUBELET)
+        assert court.judge.tally.started == 2
+
+
+def operator(uid: str, ready: bool) -> dict:
+    thing = pod(uid, node="node-a")
+    thing["metadata"]["namespace"] = "cachewarm-system"
+    thing["metadata"]["labels"] = {"app.kubernetes.io/component": "operator"}
+    thing["status"]["conditions"] = [{"type": "Ready", "status": str(ready)}]
+    return thing
+
+
+class TestOperators:
+    def test_hold_without_an_operator_is_excused(self):
+        court = Court(20).see(0, operator("o", True), pod(held=True))
+        court.see(15, operator("o", True), type="DELETED").look(50)
+        court.see(50, operator("new", False)).see(51, operator("new", True))
+        assert court.look(51 + BACK_SECONDS + GRACE).rules == []
+        assert court.look(51.1 + BACK_SECONDS + GRACE).rules == [HELD]
+        assert court.judge.tally.away == 1
+
+    def test_second_operator_leaves_no_excuse(self):
+        court = Court(20).see(0, operator("one", True), operator("two", True), pod(held=True))
+        assert court.see(15, operator("one", False)).look(26).rules == [HELD]
+        assert court.judge.tally.away == 0
+
+    def test_cron_job_must_release_when_no_operator_comes_back(self):
+        court = Court(20).see(0, operator("o", True), pod(held=True)).see(20, operator("o", False))
+        assert court.look(20 + AWAY_MAX + GRACE).rules == []
+        assert court.look(20.1 + AWAY_MAX + GRACE).rules == [HELD]
+
+    def test_pods_of_other_namespaces_are_no_operators(self):
+        other = operator("o", True)
+        other["metadata"]["namespace"] = "n"
+        court = Court(20).see(0, other, pod(held=True)).see(15, other, type="DELETED")
+        assert court.look(26).rules == [HELD]

@@ -9,6 +9,7 @@ import pytest
 
 from harness.definitions import OPERATOR, SYSTEM, answer, impersonating, nodecache, warmup
 from harness.kubectl import Kubectl
+from harness.waiting import wait_for
 
 DRY = "--dry-run=server"
 
@@ -315,6 +316,45 @@ def test_operator_creates_no_job_beyond_a_builder(kubectl, operator_token, why, 
     job = builder_job()
     change(job)
     assert why in answer(client, "create", DRY, "-f", "-", given=job)
+
+
+@pytest.fixture
+def granted(kubectl):
+    """granted(name, verb, resource) grants a right in all namespaces to a service account of the
+    test's namespace. An account needs no object for that."""
+    made = []
+
+    def grant(account: str, verb: str, resource: str) -> None:
+        name = f"{kubectl.namespace}-{account}"
+        made.append(name)
+        kubectl.run("create", "clusterrole", name, f"--verb={verb}", f"--resource={resource}")
+        kubectl.run("create", "clusterrolebinding", name, f"--clusterrole={name}",
+                    f"--serviceaccount={kubectl.namespace}:{account}")
+
+    yield grant
+    for name in made:
+        kubectl.delete("clusterrolebinding", name)
+        kubectl.delete("clusterrole", name)
+
+
+@pytest.mark.parametrize("why,verb,resource", [
+    ("may list the Secrets of all namespaces", "list", "secrets"),
+    ("may create pods in all namespaces", "create", "pods"),
+])
+def test_operator_creates_no_job_of_a_powerful_service_account(
+        kubectl, operator_token, granted, why, verb, resource):
+    client = operator_token.within(kubectl.namespace)
+    granted("powerful", verb, resource)
+    granted("modest", "get", "configmaps")
+
+    def refused() -> bool:
+        job = builder_job(serviceAccountName="powerful")
+        return why in answer(client, "create", DRY, "-f", "-", given=job)
+
+    wait_for("the Job is refused", refused, 30, kubectl)
+    for account in ("modest", "default"):
+        job = builder_job(serviceAccountName=account)
+        assert answer(client, "create", DRY, "-f", "-", given=job) == "", account
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", SYSTEM])

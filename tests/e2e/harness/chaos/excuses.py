@@ -1,31 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
 """Intervals in which no program could release a held pod: the API server was off, or refused writes
-of pods. Such seconds do not count as a violation; the summary lists all of them."""
+of pods, or no operator ran. Such seconds do not count as a violation; the summary lists all."""
 
 from dataclasses import dataclass, field
+
+EVERYWHERE = ""
+
+
+def namespace(name: str) -> str:
+    return f"namespace {name}"
+
+
+def node(name: str) -> str:
+    return f"node {name}"
+
+
+@dataclass
+class Span:
+    begin: float  # seconds since the epoch
+    end: float
+    scope: str  # EVERYWHERE, or one namespace or node
+    limit: float  # seconds of it that are excused at most
+
+    @property
+    def last(self) -> float:
+        return min(self.end, self.begin + self.limit)
 
 
 @dataclass
 class Excuses:
     """Intervals of seconds since the epoch, which may overlap. Any writers, any readers."""
 
-    _spans: list[list[float]] = field(default_factory=list)
+    # uids of pods whose processes the chaos killed, one after the other.
+    killed: set[str] = field(default_factory=set)
+    _spans: list[Span] = field(default_factory=list)
 
-    def begin(self, now: float) -> list[float]:
+    def begin(self, now: float, scope: str = EVERYWHERE, limit: float = float("inf")) -> Span:
         """Returns the interval that end() takes."""
-        span = [now, float("inf")]
+        span = Span(now, float("inf"), scope, limit)
         self._spans.append(span)
         return span
 
-    def end(self, span: list[float], now: float) -> None:
-        span[1] = now
+    def end(self, span: Span, now: float) -> None:
+        span.end = now
 
-    def within(self, begin: float, end: float) -> float:
-        """Seconds from `begin` to `end` that are excused, none of them twice."""
+    @property
+    def ended(self) -> int:
+        """The number of intervals that are over and were not limited to a namespace or node."""
+        return sum(span.end != float("inf") for span in self._spans if span.scope == EVERYWHERE)
+
+    def within(self, begin: float, end: float, scope: str = EVERYWHERE) -> float:
+        """Seconds from `begin` to `end` that are excused everywhere or in `scope`, none of them
+        twice."""
         total, reached = 0.0, begin
-        for first, last in sorted(map(tuple, self._spans)):
-            first, last = max(first, reached), min(last, end)
+        spans = [span for span in self._spans if span.scope in (EVERYWHERE, scope)]
+        for span in sorted(spans, key=lambda each: (each.begin, each.last)):
+            first, last = max(span.begin, reached), min(span.last, end)
             if last > first:
                 total += last - first
                 reached = last
         return total
+
+    def touches(self, scope: str, begin: float, end: float) -> bool:
+        """True if an interval of exactly this scope overlaps the given one."""
+        return any(span.scope == scope and span.begin <= end and span.last >= begin
+                   for span in list(self._spans))

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sees for itself: watches the API server with the administrator's certificate, in threads of its
-own, and hands every event to the judge. It asks none of our programs anything."""
+"""Sees for itself: follows the audit log of the API server in a thread of its own, and hands every
+change to the judge. It asks none of our programs anything."""
 
 import http.client
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from ..api import Api
+from .audit import Changes
 from .excuses import Excuses
 from .judge import Judge, Seen, Violation, name
 
@@ -19,127 +22,90 @@ PATHS = {
     "NodeCache": "/apis/cachewarm.io/v1alpha1/nodecaches",
 }
 UNJUDGED = "could not be judged"
-_WATCH_SECONDS = 60
 _LOOK_SECONDS = 0.25
+# A request may be logged this long after its write, on a busy machine.
+_LOG_SECONDS = 1.0
 
 
-class Watch:
-    """All objects of one kind, from a list on and then without a gap; `report` gets each event and
-    raises nothing; `fail` gets what ended the watch, unless stop() did."""
+class Log:
+    """The lines of an audit log, from its first one: of its older parts, then of the file, which
+    the API server renames and begins again when it is large."""
 
-    def __init__(
-        self,
-        api: Api,
-        kind: str,
-        report: Callable[[Seen], None],
-        fail: Callable[[str, Exception], None],
-        excuses: Excuses,
-    ):
-        self._api = api
-        self._kind = kind
-        self._report = report
-        self._fail = fail
-        self._excuses = excuses
-        self._known: dict[str, dict] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True, name=f"watch {kind}")
-        self.listed = threading.Event()
+    def __init__(self, path: Path):
+        self._path = path
+        older = path.parent.glob(f"{path.stem}-*{path.suffix}")
+        self._waiting = [*sorted(older), path]
+        self._file = None
+        self._rest = ""
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Its thread ends with the next event, or with the process."""
-        self._stop.set()
-
-    def _run(self) -> None:
-        try:
-            self._watch()
-        except Exception as error:
-            self._fail(self._thread.name, error)
-
-    def _watch(self) -> None:
-        """While it is blind to pods, it cannot say when one was released: that is excused."""
-        blind = None
-        while not self._stop.is_set():
-            try:
-                version = self._list()
-                if blind is not None:
-                    self._excuses.end(blind, time.time())
-                    blind = None
-                self.listed.set()
-                while not self._stop.is_set():
-                    version = self._follow(version)
-            except (OSError, http.client.HTTPException, ValueError):
-                if blind is None and self._kind == "Pod":
-                    blind = self._excuses.begin(time.time())
-                self._stop.wait(0.2)
-
-    def _list(self) -> str:
-        answer = json.loads(self._api.ask(PATHS[self._kind]).read())
-        now = {each["metadata"]["uid"]: each for each in answer["items"]}
-        for uid in self._known.keys() - now.keys():
-            self._see("DELETED", self._known[uid])
-        for each in now.values():
-            self._see("ADDED", each)
-        return answer["metadata"]["resourceVersion"]
-
-    def _follow(self, version: str) -> str:
-        """Until the server ends the watch; then from where it was. ValueError: list again."""
-        path = f"{PATHS[self._kind]}?watch=1&resourceVersion={version}&allowWatchBookmarks=true"
-        for event in self._events(f"{path}&timeoutSeconds={_WATCH_SECONDS}"):
-            if event["type"] == "ERROR":
-                raise ValueError(event["object"].get("message", "error in the watch"))
-            version = event["object"]["metadata"]["resourceVersion"]
-            if event["type"] != "BOOKMARK":
-                self._see(event["type"], event["object"])
-        return version
-
-    def _events(self, path: str) -> Iterator[dict]:
-        for line in self._api.ask(path):
-            if self._stop.is_set():
+    def lines(self) -> Iterator[str]:
+        """The complete lines that were added since the last call."""
+        while True:
+            if self._file is None:
+                if not self._waiting or not self._waiting[0].exists():
+                    return
+                self._file = self._waiting.pop(0).open(encoding="utf-8", errors="replace")
+            is_replaced = self._is_replaced()
+            yield from self._complete(self._file.read())
+            if not self._waiting and not is_replaced:
                 return
-            yield json.loads(line)
+            self._file.close()
+            self._file = None
+            self._waiting = self._waiting or [self._path]
 
-    def _see(self, kind: str, thing: dict) -> None:
-        thing = {**thing, "kind": self._kind}
-        uid = thing["metadata"]["uid"]
-        if kind == "DELETED":
-            self._known.pop(uid, None)
-        else:
-            self._known[uid] = thing
-        self._report(Seen(at=time.time(), type=kind, object=thing))
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+
+    def _complete(self, text: str) -> Iterator[str]:
+        *complete, self._rest = (self._rest + text).split("\n")
+        yield from complete
+
+    def _is_replaced(self) -> bool:
+        """Asked before the file is read: nothing is added to it after it was replaced."""
+        try:
+            return self._path.stat().st_ino != os.fstat(self._file.fileno()).st_ino
+        except FileNotFoundError:
+            return False
 
 
 class Observer:
-    """A context: from entering to leaving everything is watched and judged."""
+    """A context: from entering to leaving every change is read and judged. The log is read from its
+    beginning, and the changes before the entering are no violations."""
 
-    def __init__(self, api: Api, longest_hold: float, excuses: Excuses):
-        self._lock = threading.Lock()
+    def __init__(self, log: Path, api: Api, longest_hold: float, excuses: Excuses):
+        self._lock = threading.RLock()
         self._judge = Judge(longest_hold, excuses)
+        self._excuses = excuses
+        self._log = Log(log)
+        self._api = api
+        self._changes = Changes()
         self._unjudged: dict[str, Violation] = {}
-        self._watches = [Watch(api, kind, self._see, self._fail, excuses) for kind in PATHS]
+        self._began = 0.0
+        self._listed = 0  # excuses that were over when the objects were listed
         self._stop = threading.Event()
-        self._looker = threading.Thread(target=self._look, daemon=True, name="observer")
+        self._caught_up = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="observer")
 
     def __enter__(self) -> "Observer":
-        for watch in self._watches:
-            watch.start()
-        for watch in self._watches:
-            assert watch.listed.wait(60), "the API server does not answer the observer"
-        self._looker.start()
+        self._began = time.time()
+        self._thread.start()
+        assert self._caught_up.wait(60), "the audit log cannot be read"
+        with self._lock:
+            pods = self._judge.tally.pods
+        assert pods, "no pod in the audit log: start the cluster with CACHEWARM_AUDIT=objects"
         return self
 
     def __exit__(self, *_) -> None:
         self._stop.set()
-        for watch in self._watches:
-            watch.stop()
-        self._looker.join(timeout=30)
+        self._thread.join(timeout=30)
+        self._log.close()
 
     @property
     def violations(self) -> list[str]:
         with self._lock:
-            return [str(each) for each in [*self._judge.violations, *self._unjudged.values()]]
+            judged = [each for each in self._judge.violations if each.at >= self._began]
+            return [str(each) for each in [*judged, *self._unjudged.values()]]
 
     @property
     def now_held(self) -> list[str]:
@@ -149,25 +115,65 @@ class Observer:
     @property
     def summary(self) -> dict[str, float]:
         with self._lock:
-            tally = self._judge.tally
-            return {name: round(value, 1) for name, value in vars(tally).items()}
+            tally = {name: round(value, 1) for name, value in vars(self._judge.tally).items()}
+            return {**tally, "unreadable": self._changes.unreadable}
 
-    def _see(self, seen: Seen) -> None:
-        self._ask(f"{seen.kind} {name(seen.object)}", lambda: self._judge.see(seen))
+    def _run(self) -> None:
+        while True:
+            is_last = self._stop.is_set()
+            now = time.time()
+            self._ask("the audit log", self._read)
+            self._ask("lists", self._list)
+            self._ask("a look", lambda now=now: self._look(now - _LOG_SECONDS))
+            self._caught_up.set()
+            if is_last:
+                return
+            self._stop.wait(_LOOK_SECONDS)
 
-    def _look(self) -> None:
-        while not self._stop.wait(_LOOK_SECONDS):
-            self._ask("a look", lambda: self._judge.look(time.time()))
+    def _read(self) -> None:
+        for line in self._log.lines():
+            self._ask("a line of the audit log", lambda line=line: self._see(line))
+
+    def _see(self, line: str) -> None:
+        for seen in self._changes.read(line):
+            self._judge_one(seen)
+
+    def _look(self, now: float) -> None:
+        with self._lock:
+            self._judge.look(now)
+
+    def _judge_one(self, seen: Seen) -> None:
+        def see() -> None:
+            with self._lock:
+                self._judge.see(seen)
+
+        self._ask(f"{seen.kind} {name(seen.object)}", see)
+
+    def _list(self) -> None:
+        """After each time in which requests failed for everybody: what the API server wrote last
+        may be missing in the log."""
+        over = self._excuses.ended
+        if over == self._listed:
+            return
+        try:
+            for kind, path in PATHS.items():
+                now = time.time()
+                answer = json.loads(self._api.ask(path).read())
+                version = answer["metadata"]["resourceVersion"]
+                for seen in self._changes.listed(kind, answer["items"], version, now):
+                    self._judge_one(seen)
+        except (OSError, http.client.HTTPException):
+            return  # asked again at the next look
+        self._listed = over
 
     def _ask(self, subject: str, question: Callable[[], None]) -> None:
         try:
-            with self._lock:
-                question()
+            question()
         except Exception as error:
             self._fail(subject, error)
 
     def _fail(self, subject: str, error: Exception) -> None:
-        """An event that was not judged may be a violation. Reported once per subject."""
+        """A change that was not judged may be a violation. Reported once per subject."""
         with self._lock:
             violation = Violation(time.time(), UNJUDGED, subject, repr(error))
             self._unjudged.setdefault(subject, violation)

@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from .. import pods
 from ..cluster import NODES, Cluster
@@ -14,6 +15,8 @@ from ..model_server import ModelServer
 from ..product import Product
 from ..waiting import wait_for
 from ..warmup import Warmup, gated, make_warmup, warmup_for
+from .excuses import Excuses
+from .judge import OF_KEY
 
 LONGEST_HOLD = 30  # seconds; no warmup here ever allows more
 IMAGES = tuple(f"r{number}" for number in range(1, 5))
@@ -30,6 +33,7 @@ fi
 exec httpd -f -p {PORT} -h /tmp
 """
 _CACHES = [{"name": "mine", "env": "MY_CACHE", "path": "mine"}]
+_ENDED = ("Succeeded", "Failed")
 _COMPILE = {"settleSeconds": 2, "backoffLimit": 10, "timeoutSeconds": 60, "pendingSeconds": 30}
 
 
@@ -120,6 +124,33 @@ def workloads() -> list[Workload]:
 
 
 @dataclass
+class Tenant:
+    """Another namespace with one workload. Nothing is done to it but that its webhook hangs."""
+
+    kubectl: Kubectl
+    workload: Workload
+
+    @staticmethod
+    def beside(kubectl: Kubectl) -> "Tenant":
+        light = LightServer("tenant", 2).deployment()
+        first_pod = {**_COMPILE, "builder": "FirstPod"}
+        hold = {"mode": "Hold", "maxHoldSeconds": 20}
+        desired = warmup_for(light, caches=_CACHES, compile=first_pod, gate=hold)
+        return Tenant(kubectl.within(f"{kubectl.namespace}-tenant"), Workload(desired, light))
+
+    def set_up(self) -> None:
+        metadata = {"name": self.kubectl.namespace}
+        self.kubectl.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        wait_for(
+            "default ServiceAccount", lambda: self.kubectl.get("serviceaccount", "default"), 30
+        )
+        self.kubectl.apply(self.workload.desired, self.workload.deployment)
+
+    def tear_down(self) -> None:
+        self.kubectl.delete("namespace", self.kubectl.namespace, "--wait=false")
+
+
+@dataclass
 class Scene:
     """Thread-safe as far as kubectl is; `off` are the nodes without power, its owner is Outages."""
 
@@ -131,6 +162,11 @@ class Scene:
     operators: threading.Lock = field(default_factory=threading.Lock)
     # One verb that waits for the API server or takes it away at a time.
     power: threading.Lock = field(default_factory=threading.Lock)
+    excuses: Excuses = field(default_factory=Excuses)
+
+    @cached_property
+    def tenant(self) -> Tenant:
+        return Tenant.beside(self.kubectl)
 
     def set_up(self) -> None:
         for image in IMAGES:
@@ -138,13 +174,16 @@ class Scene:
         for workload in self.deployed_workloads:
             empty = {**workload.deployment["spec"], "replicas": 0}
             self.kubectl.apply({**workload.deployment, "spec": empty})
+        self.tenant.set_up()
         self.put_right()
         self.wait_converged(240)
 
     def put_right(self) -> None:
-        """Restores the final state: every warmup as it was, every Deployment at its size.
+        """Restores the final state: every node's facts and every warmup as they were, every
+        Deployment at its size. The tenant stays as it is.
         Images stay as the chaos left them. Pods that were made while their warmup was deleted, or
         paused, run without it until somebody restarts them: that is done here."""
+        self.product.declare_all(self.product.facts)
         for workload in self.workloads:
             self.kubectl.apply(workload.desired)
         for workload in self.deployed_workloads:
@@ -206,6 +245,27 @@ class Scene:
             or "cachewarm.io/builder-key" in pod["metadata"]["labels"]
         ]
 
+    def unstarted(self) -> list[str]:
+        """Describes each pod that is held, or that its kubelet does not report as Ready or ended,
+        and each node without a Ready kubelet; empty if there is none. Pods of builder Jobs are
+        never Ready. Asks nothing of cachewarm, and expects no state that the chaos has changed."""
+        out = [f"{pods.name(node)} is not Ready"
+               for node in self.kubectl.list("nodes") if not pods.ready(node)]
+        for kubectl in (self.kubectl, self.tenant.kubectl):
+            found = kubectl.list("pods")
+            for pod in [p for p in found if OF_KEY not in p["metadata"].get("labels", {})]:
+                if pods.deleted(pod):
+                    out.append(f"{pods.name(pod)} is being deleted")
+                elif gated(pod):
+                    out.append(f"{pods.name(pod)} is held")
+                elif not pods.ready(pod) and pod["status"]["phase"] not in _ENDED:
+                    out.append(f"{pods.name(pod)} is {pod['status']['phase']} and not Ready")
+            for each in kubectl.list("deployments"):
+                ready, wanted = each["status"].get("readyReplicas", 0), each["spec"]["replicas"]
+                if ready != wanted:
+                    out.append(f"{pods.name(each)}: {ready} of {wanted} pods are Ready")
+        return out
+
     def open_points(self) -> list[str]:
         """Describes each object that has not converged; empty if all have."""
         questions: list[Callable[[], list[str]]] = [
@@ -246,18 +306,27 @@ class Scene:
         out += [f"{node} is not Ready" for node in sorted(set(NODES) - nodes)]
         return out
 
-    def wait_converged(self, seconds: float) -> None:
-        open_points: list[str] = []
+    def wait_started(self, seconds: float) -> None:
+        """Before anything is put right."""
+        self._wait_for_none("every pod has started", self.unstarted, seconds)
 
-        def converged() -> bool:
-            open_points[:] = self.open_points()
-            return not open_points
+    def wait_converged(self, seconds: float) -> None:
+        self._wait_for_none("everything has converged", self.open_points, seconds)
+        self.product.wait_ready(seconds)
+
+    def _wait_for_none(
+        self, what: str, question: Callable[[], list[str]], seconds: float
+    ) -> None:
+        points: list[str] = []
+
+        def none() -> bool:
+            points[:] = question()
+            return not points
 
         try:
-            wait_for("everything has converged", converged, seconds, self.kubectl)
+            wait_for(what, none, seconds, self.kubectl)
         except AssertionError as error:
-            raise AssertionError("; ".join(open_points) + f"\n{error}") from error
-        self.product.wait_ready(seconds)
+            raise AssertionError("; ".join(points) + f"\n{error}") from error
 
     def one(self, chance: random.Random) -> Workload:
         """Seldom the one that really compiles: it takes all of the machine."""

@@ -14,7 +14,6 @@ from ..kubectl import KubectlError
 from . import outages
 from .actions import ACTIONS
 from .denials import Denials
-from .excuses import Excuses
 from .scene import Scene
 
 Turn = Callable[[random.Random], tuple[str, str]]  # what was done, and to whom; "" to nobody
@@ -24,9 +23,9 @@ class Chaos:
     """run() lasts `seconds`. What was done is in `done`, by kind; what could not be done, because
     the API server or the node was away or there was nobody to do it to, in `missed`."""
 
-    def __init__(self, scene: Scene, excuses: Excuses, seconds: float, seed: int):
+    def __init__(self, scene: Scene, seconds: float, seed: int):
         self._scene = scene
-        self._denials = Denials(scene, excuses)
+        self._denials = Denials(scene)
         self._seconds = seconds
         self._seed = seed
         self._over = threading.Event()
@@ -36,7 +35,8 @@ class Chaos:
         self._broken: list[str] = []
 
     def run(self) -> None:
-        """Everything is put right at the end, also when something broke."""
+        """At the end nothing is refused any more and every node has power, also when something
+        broke. The objects stay as the chaos left them."""
         turns = (
             (self._action, (0.2, 5.0)),
             (self._outage, (10.0, 40.0)),
@@ -79,7 +79,8 @@ class Chaos:
         return weighed.action.__name__, weighed.action(self._scene, chance)
 
     def _outage(self, chance: random.Random) -> tuple[str, str]:
-        way = chance.choices((outages.cut_power, outages.replace_node), (3, 1))[0]
+        ways, weights = zip(*outages.OUTAGES, strict=True)
+        way = chance.choices(ways, weights)[0]
         return way.__name__, way(self._scene, chance, self._over.wait)
 
     def _denial(self, chance: random.Random) -> tuple[str, str]:
@@ -87,8 +88,9 @@ class Chaos:
             self._denials.take_a_rule,
             self._denials.refuse_writes,
             self._denials.restart_api_server,
+            self._denials.hang_webhook,
         )
-        way = chance.choices(ways, (5, 4, 1))[0]
+        way = chance.choices(ways, (5, 4, 1, 3))[0]
         return way.__name__, way(chance, self._over.wait)
 
     def _count(self, counter: Counter[str], kind: str) -> None:
