@@ -195,7 +195,8 @@ std::vector<Setting> SettingsOf(Config& config) {
       {"--listen", "listen", settings::Listen(config.listen_address, config.listen_port),
        "address and port of /metrics, /healthz and /readyz"},
       {"--workers", "agentWorkers", settings::Number(config.workers, 1, 16),
-       "maximum concurrent fetches and publications, 1 to 16"},
+       "maximum concurrent fetches, 1 to 16; publications use one more thread, and idle ones of "
+       "these"},
       {"--transfer-threads", "transfer.threads", settings::Number(config.transfer_threads, 1, 16),
        "threads for each fetch (verify, decompress, write) and publication (read, compress), 1 to "
        "16; each thread uses about 10 MB of memory"},

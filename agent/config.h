@@ -32,7 +32,7 @@ struct Config {
   std::string kubeconfig;                 // empty: the service account of the agent's pod
   std::string listen_address = "0.0.0.0";
   uint16_t listen_port = 8080;
-  int workers = 3;               // concurrent fetches and publications
+  int workers = 3;               // concurrent fetches; kPublicationWorkers more publish
   int transfer_threads = 2;      // threads of each fetch or publication
   int64_t scrub_seconds = 3600;  // seconds between two scrubs of an active tree; 0: never
   bool redis_endpoint = false;   // serve torch's Redis remote caches on a socket in each tree

@@ -284,7 +284,7 @@ void Daemon::ReportUnusable(const GpuObservation& node, const std::string& why,
 void Daemon::RunLoop(const fs::Dir& root, const GpuObservation& node, StatusWriter& writer,
                      std::stop_token stop, std::stop_token daemon_stop) {
   const std::unique_ptr<Watcher> watcher = MakeWatcher(dependencies_.clock, dependencies_.log);
-  bundle::WorkerPool workers(config_.workers, kJobsMax);
+  bundle::WorkerPool workers(config_.workers + kPublicationWorkers, kJobsMax);
   Loop* running = nullptr;
   const Context context{.root = root,
                         .store = dependencies_.store,

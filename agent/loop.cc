@@ -140,6 +140,7 @@ absl::Status Loop::Reconcile(const api::NodeCacheSpec& desired, bool is_known) {
                       .disk = DiskWithReservations(),
                       .now = context_.clock.Monotonic(),
                       .is_known = is_known});
+    fetches_.Cancel(plan_.unneeded);
     bool changed = false;
     for (const Step& step : plan_.steps) {
       changed |= Execute(step);

@@ -88,9 +88,10 @@ int64_t EventLog::Intern(const std::string& path) {
   if (const auto found = numbers_.find(path); found != numbers_.end()) {
     return found->second;
   }
-  if (paths_.size() >= limits_.paths_max) {
+  if (paths_.size() >= limits_.paths_max || path_bytes_ + path.size() > limits_.path_bytes_max) {
     return -1;
   }
+  path_bytes_ += path.size();
   const auto number = static_cast<uint32_t>(paths_.size());
   paths_.push_back(&numbers_.emplace(path, number).first->first);
   return number;
@@ -121,6 +122,7 @@ void EventLog::Renumber() {
   const std::vector<const std::string*> old_paths = std::move(paths_);
   numbers_ = {};
   paths_ = {};
+  path_bytes_ = 0;
   last_ms_ = {};
   for (Stored& stored : events_) {
     stored.path = static_cast<uint32_t>(Intern(*old_paths[stored.path]));

@@ -19,6 +19,7 @@ class EventLog {
   struct Limits {
     size_t events_max = 200'000;
     size_t paths_max = 50'000;
+    size_t path_bytes_max = 8U << 20U;  // of all distinct paths
     Duration keep{2 * 3600 * 1000};
   };
 
@@ -26,10 +27,12 @@ class EventLog {
   EventLog(const Limits& limits, WallTime since) : limits_(limits), complete_since_(since) {}
 
   // Appends an event. Events of one type and file within 100 ms count as one, except kWritten. If
-  // events_max or paths_max is reached, drops the events older than `keep`. If the log still has
-  // events_max events, drops the older half of them; if it still has paths_max paths, drops the new
-  // event. Windows that begin before a dropped event become incomplete.
+  // events_max, paths_max or path_bytes_max is reached, drops the events older than `keep`. If the
+  // log still has events_max events, drops the older half of them; if it still has too many or too
+  // long paths, drops the new event. Windows that begin before a dropped event become incomplete.
   void Add(const FileEvent& event);
+  // Drops the events that are older than `keep` at `now`.
+  void DropOld(WallTime now) { DropBefore(now - limits_.keep); }
   // Marks all windows that begin before `now` as incomplete.
   void Lose(WallTime now);
   // Appends the events in [begin, end] to `out`; sets `out.complete` to false if the window is
@@ -49,8 +52,8 @@ class EventLog {
     FileEventType type = FileEventType::kOpened;
   };
 
-  // Returns the number of `path`; a new path gets one. Returns -1 for a new path if paths_max is
-  // reached.
+  // Returns the number of `path`; a new path gets one. Returns -1 for a new path that exceeds
+  // paths_max or path_bytes_max.
   int64_t Intern(const std::string& path);
   void DropBefore(WallTime time);
   void DropOldestHalf();
@@ -61,6 +64,7 @@ class EventLog {
   WallTime complete_since_;
   std::deque<Stored> events_;
   std::unordered_map<std::string, uint32_t> numbers_;
+  size_t path_bytes_ = 0;
   std::vector<const std::string*> paths_;  // paths by number; they point to the keys of numbers_
   std::unordered_map<uint64_t, int64_t> last_ms_;  // by path and type: time of the last kept event
 };

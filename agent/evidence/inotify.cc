@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "fmt/format.h"
 
@@ -50,6 +51,12 @@ absl::StatusOr<Inotify> Inotify::Open() {
     return Failed("inotify_init1", "fs.inotify.max_user_instances");
   }
   return Inotify(std::move(fd));
+}
+
+int64_t Inotify::WatchesMax(const std::string& file) {
+  std::ifstream in(file);
+  int64_t allowed = 0;
+  return in >> allowed && allowed > 0 ? allowed : INT64_MAX;
 }
 
 absl::StatusOr<int> Inotify::Watch(int directory) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -22,12 +23,17 @@ class Inotify {
   // Opens an instance. Errors: RESOURCE_EXHAUSTED above fs.inotify.max_user_instances.
   static absl::StatusOr<Inotify> Open();
 
+  // Returns the number of watches that a user of this node may have (`file` is the sysctl
+  // fs.inotify.max_user_watches); INT64_MAX if the file cannot be read.
+  static int64_t WatchesMax(const std::string& file);
+
   int fd() const { return fd_.get(); }
 
   // Watches the directory with the descriptor `directory`. Returns the watch number; a repeated
   // call for the same directory returns the same number. Errors: RESOURCE_EXHAUSTED above
   // fs.inotify.max_user_watches.
   absl::StatusOr<int> Watch(int directory);
+  // Removes a watch. The kernel then queues an event IN_IGNORED.
   void Forget(int watch);
 
   // Calls `each` for the queued events. Reads at most as many bytes as were queued at the call, so

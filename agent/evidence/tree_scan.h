@@ -12,6 +12,7 @@ namespace cachewarm::agent {
 
 struct ScanLimits {
   int64_t entries_max = 500'000;
+  int64_t name_bytes_max = 32 << 20;  // of the names of the directories that are open at once
   int depth_max = 32;
 };
 
@@ -24,10 +25,17 @@ struct ScanVisitor {
   std::function<void(std::string_view path)> file;
 };
 
+struct ScanResult {
+  // RESOURCE_EXHAUSTED if the tree exceeds a limit; then only a part of it was visited.
+  absl::Status status;
+  // Number of names that were read, links and special files too. If `status` is
+  // RESOURCE_EXHAUSTED, it is at least `entries_max`.
+  int64_t names = 0;
+};
+
 // Visits `path` of the tree ("" is its root) and everything below it; follows no links. Skips
-// entries that disappear during the scan. Errors: RESOURCE_EXHAUSTED if the tree exceeds a limit;
-// then only a part of it was visited.
-absl::Status ScanTree(const fs::Dir& root, const std::string& path, const ScanLimits& limits,
-                      const ScanVisitor& visitor);
+// entries that disappear during the scan.
+ScanResult ScanTree(const fs::Dir& root, const std::string& path, const ScanLimits& limits,
+                    const ScanVisitor& visitor);
 
 }  // namespace cachewarm::agent

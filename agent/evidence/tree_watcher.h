@@ -8,19 +8,26 @@
 
 #include "absl/status/statusor.h"
 #include "agent/evidence/events.h"
+#include "agent/evidence/scan_budget.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 namespace cachewarm::agent {
 
 struct WatcherLimits {
-  // Limit for all trees together; each watched directory takes 1 KB of kernel memory.
+  // Limit for all trees together; each watched directory takes 1 KB of kernel memory. Watches count
+  // against the user of the agent, which is often that of kubelet and the container runtime, so the
+  // watcher uses at most a quarter of the number in `max_watches_file`.
   int directories_max = 50'000;
+  std::string max_watches_file = "/proc/sys/fs/inotify/max_user_watches";
   int directories_per_tree = 20'000;
+  int64_t directory_bytes_max = 16 << 20;  // of the paths of all watched directories
   int depth_max = 32;
   int events_max = 200'000;        // limit of kept events per tree; each takes 24 bytes
   int paths_max = 50'000;          // limit of distinct paths per tree
-  Duration keep{2 * 3600 * 1000};  // at events_max or paths_max, first drop events older than this
+  Duration keep{2 * 3600 * 1000};  // older events are dropped
+  // A tree that exceeds it is not watched for the rest of the window.
+  ScanBudgetLimits budget;
 };
 
 // One generation on disk. A warmup has several: the active one and those that pods still use.
@@ -39,8 +46,9 @@ class OwnReads;
 
 // Records which files engines read and write in the trees of this node. Uses inotify, on its own
 // thread. If a directory cannot be watched, records are incomplete, but workloads are never
-// affected. Trees are untrusted input, because pods write them: no link is followed, and every
-// count is limited. Thread-safe.
+// affected; the watcher scans such a tree again after a pause, and its records are complete from
+// then on if every directory can be watched. Trees are untrusted input, because pods write them: no
+// link is followed, and every count is limited. Thread-safe.
 class Watcher {
  public:
   // Starts the watcher thread. `clock` and `log` must outlive the watcher. Errors:
@@ -61,7 +69,7 @@ class Watcher {
 
   // Returns the events in [begin, end] of the warmup's trees for `run_as` (empty: of all users).
   // Includes all events that the kernel had queued at the call. The record is incomplete if no such
-  // tree is watched.
+  // tree is watched, or if these events could not be handled within 10 s.
   virtual EventRecord Read(std::string_view warmup_uid, std::string_view run_as, WallTime begin,
                            WallTime end) = 0;
   EventRecord Read(std::string_view warmup_uid, WallTime begin, WallTime end) {

@@ -16,6 +16,10 @@
 
 namespace cachewarm::agent {
 
+// Threads of Context::workers that fetches leave to publications, so that slow fetches never keep a
+// builder's cache from being published.
+inline constexpr int kPublicationWorkers = 1;
+
 // Dependencies of all steps. Everything referenced outlives the steps.
 struct Context {
   const fs::Dir& root;

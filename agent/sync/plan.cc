@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -38,6 +39,11 @@ class Planner {
       if (!input_.history.fetching.contains(name)) {
         discard_.emplace_back(Discard{name});
       }
+    }
+    if (input_.is_known) {
+      std::set_difference(input_.history.fetching.begin(), input_.history.fetching.end(),
+                          needed_.begin(), needed_.end(),
+                          std::inserter(plan_.unneeded, plan_.unneeded.end()));
     }
     for (auto* steps : {&prepare_, &activate_, &discard_, &fetch_}) {
       plan_.steps.insert(plan_.steps.end(), steps->begin(), steps->end());
@@ -111,6 +117,7 @@ class Planner {
 
   void PlanActivation(const api::WantedWarmup& wanted, const Mount& mount, const std::string& id,
                       const std::vector<api::WantedBundle>& bundles) {
+    needed_.insert(id);
     const Link* link = FindLink(input_.inventory, mount);
     if (IsLinked(link) && link->generation == id) {
       return;
@@ -208,6 +215,7 @@ class Planner {
   const PlanInput& input_;
   std::set<const FailureState*> counted_;  // by AddShortage()
   Plan plan_;
+  std::set<std::string> needed_;  // the trees that the mounts should have
   int64_t planned_bytes_ = 0;
   std::vector<Step> prepare_;
   std::vector<Step> activate_;

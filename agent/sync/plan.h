@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -80,6 +81,8 @@ struct Plan {
   std::map<BundleName, FailureState> refused;
   // The amount to remove from the disk so that these bundles fit and the limits hold.
   DiskAmount shortage;
+  // Trees that are being fetched and that no mount needs any longer.
+  std::set<std::string> unneeded;
   // Errors of invalid mounts in the spec, by warmup uid.
   std::map<std::string, std::string> invalid;
   // Time of the earliest retry; MonoTime::max() if there is none.

@@ -32,7 +32,8 @@ absl::Status LimitExceeded(const WalkLimits& limits, const std::string& path) {
 
 // Returns up to `names_max` names of an open directory, in the order of the file system.
 absl::StatusOr<std::vector<std::string>> SomeNames(int fd, int64_t names_max,
-                                                   const std::string& path) {
+                                                   const std::string& path,
+                                                   int64_t bytes_max = INT64_MAX) {
   // Open the directory again: closedir() closes the descriptor of its stream, but `fd` must stay
   // open, with an unchanged read position.
   Fd own(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -54,6 +55,11 @@ absl::StatusOr<std::vector<std::string>> SomeNames(int fd, int64_t names_max,
     if (static_cast<int64_t>(names.size()) >= names_max) {
       return names;
     }
+    bytes_max -= static_cast<int64_t>(name.size());
+    if (bytes_max < 0) {
+      return absl::ResourceExhaustedError(
+          fmt::format("{}: its names take too many bytes", path.empty() ? "." : path));
+    }
     names.emplace_back(name);
   }
   if (errno != 0) {
@@ -63,9 +69,10 @@ absl::StatusOr<std::vector<std::string>> SomeNames(int fd, int64_t names_max,
 }
 
 // Returns the names in an open directory, in byte order. RESOURCE_EXHAUSTED above `names_max`.
-absl::StatusOr<std::vector<std::string>> NamesIn(int fd, int64_t names_max,
-                                                 const std::string& path) {
-  CW_ASSIGN_OR_RETURN(std::vector<std::string> names, SomeNames(fd, names_max + 1, path));
+absl::StatusOr<std::vector<std::string>> NamesIn(int fd, int64_t names_max, const std::string& path,
+                                                 int64_t bytes_max = INT64_MAX) {
+  CW_ASSIGN_OR_RETURN(std::vector<std::string> names,
+                      SomeNames(fd, names_max + 1, path, bytes_max));
   if (static_cast<int64_t>(names.size()) > names_max) {
     return absl::ResourceExhaustedError(
         fmt::format("{}: more than {} entries", path.empty() ? "." : path, names_max));
@@ -88,14 +95,24 @@ class Walker {
  public:
   Walker(const WalkLimits& limits, uint64_t device,
          const std::function<WalkNext(const WalkEntry&)>& visit)
-      : limits_(limits), device_(device), left_(limits.entries_max), visit_(visit) {}
+      : limits_(limits),
+        device_(device),
+        left_(limits.entries_max),
+        bytes_left_(limits.name_bytes_max),
+        visit_(visit) {}
 
   absl::Status Directory(int fd, const std::string& path, int depth) {
     if (depth > limits_.depth_max) {
       return LimitExceeded(limits_, path);
     }
-    CW_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(fd, left_, path));
+    CW_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                        NamesIn(fd, left_, path, bytes_left_));
     left_ -= static_cast<int64_t>(names.size());
+    int64_t bytes = 0;
+    for (const std::string& name : names) {
+      bytes += static_cast<int64_t>(name.size());
+    }
+    bytes_left_ -= bytes;
     for (const std::string& name : names) {
       CW_RETURN_IF_ERROR(
           Child(fd, path.empty() ? name : fmt::format("{}/{}", path, name), name, depth));
@@ -103,6 +120,7 @@ class Walker {
         break;
       }
     }
+    bytes_left_ += bytes;
     return absl::OkStatus();
   }
 
@@ -129,6 +147,7 @@ class Walker {
   const WalkLimits& limits_;
   const uint64_t device_;
   int64_t left_;
+  int64_t bytes_left_;
   const std::function<WalkNext(const WalkEntry&)>& visit_;
   bool stopped_ = false;
 };

@@ -14,6 +14,9 @@ namespace cachewarm::fs {
 // Limits of a walk. A walk that exceeds them fails with RESOURCE_EXHAUSTED.
 struct WalkLimits {
   int64_t entries_max = 1'000'000;
+  // Bytes of the names that Walk() holds at once: those of the directory that it visits and of the
+  // directories above it.
+  int64_t name_bytes_max = 256 << 20;
   int depth_max = 64;
 };
 

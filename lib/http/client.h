@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
 #include "lib/http/proxy.h"
+#include "lib/http/rate_floor.h"
 #include "lib/http/text/headers.h"
 
 namespace cachewarm::http {
@@ -108,6 +109,10 @@ struct ClientOptions {
   std::vector<std::string> plain_http_hosts;
   std::string user_agent = "cachewarm";
   ProxyOptions proxy;  // fill it with ReadProxies() to respect HTTPS_PROXY and the like
+  // A request that transfers fewer bytes than this while the client waits for the server fails with
+  // DEADLINE_EXCEEDED. Do not set it for responses that are slow by design (watches).
+  RateFloorLimits rate_floor;
+  const Clock* clock = &SystemClock();  // measures these waits; must outlive the client
 };
 
 // Prepares the process for HTTP clients. Call it first in main, before any thread exists. It keeps

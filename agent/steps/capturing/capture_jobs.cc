@@ -104,16 +104,18 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   if (IsDamagedTree(context_.root, generation)) {
     return RecordError(DamagedError(generation), capture);
   }
-  const absl::StatusOr<fs::Dir> tree = context_.root.OpenDir(GenerationPath(generation));
-  if (!tree.ok()) {
-    return RecordError(tree.status(), capture);
+  absl::StatusOr<SettleSample> observed = Sample(order, capture, generation, false);
+  const Duration settle = Duration(1000) * request.settle_seconds;
+  bool quiet = observed.ok() && capture.settle.Observe(*observed, now, settle);
+  if (quiet && request.ready_time != WallTime{}) {
+    // No event shows that a file grows while its writer has it open.
+    observed = Sample(order, capture, generation, true);
+    quiet = observed.ok() && capture.settle.Observe(*observed, now, settle);
   }
-  const absl::StatusOr<capture::TreeListing> observed = capture::ListTree(*tree, *order.table);
   if (!observed.ok()) {
     return RecordError(observed.status(), capture);
   }
-  const SettleSample sample = SampleOf(observed->files);
-  const bool quiet = capture.settle.Observe(sample, now, Duration(1000) * request.settle_seconds);
+  const SettleSample& sample = *observed;
   if (request.ready_time == WallTime{}) {
     return Wait(
         capture, "",
@@ -129,6 +131,23 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
                             sample.files, sample.bytes));
   }
   Start(order, capture, generation);
+}
+
+absl::StatusOr<SettleSample> Captures::Sample(const CaptureOrder& order, Capture& capture,
+                                              const std::string& generation, bool forced) const {
+  const WallTime now = context_.clock.Now();
+  if (!forced && capture.sampled == generation) {
+    const EventRecord record = context_.watcher.ReadTree(generation, capture.sampled_at, now);
+    if (record.complete && record.events.empty()) {
+      return capture.sample;
+    }
+  }
+  CW_ASSIGN_OR_RETURN(const fs::Dir tree, context_.root.OpenDir(GenerationPath(generation)));
+  CW_ASSIGN_OR_RETURN(const capture::TreeListing listing, capture::ListTree(tree, *order.table));
+  capture.sample = SampleOf(listing.files);
+  capture.sampled = generation;
+  capture.sampled_at = now;
+  return capture.sample;
 }
 
 std::string Captures::FindGeneration(const CaptureOrder& order) const {

@@ -45,6 +45,10 @@ class Captures {
   struct Capture {
     api::CaptureStatus status;
     Settle settle;
+    // The last sample of the tree `sampled`, which was listed at `sampled_at`.
+    SettleSample sample;
+    std::string sampled;
+    WallTime sampled_at{};
     FailureState failure;
     bool running = false;
     bool done = false;
@@ -65,6 +69,10 @@ class Captures {
   std::string FindGeneration(const CaptureOrder& order) const;
   std::string MostUsed(const std::vector<std::string>& generations,
                        const CaptureOrder& order) const;
+  // Lists the tree if files in it were used since the last sample, or if it is `forced`; else
+  // returns that sample.
+  absl::StatusOr<SettleSample> Sample(const CaptureOrder& order, Capture& capture,
+                                      const std::string& generation, bool forced) const;
   void Start(const CaptureOrder& order, Capture& capture, const std::string& generation);
   void Collect();
   void RecordOutcome(const Ended& ended, Capture& capture);

@@ -16,23 +16,27 @@ namespace {
 // Names that one pass removes of each tree; about a second of work on a slow disk.
 constexpr int64_t kRemovedAtOnce = 50'000;
 constexpr int64_t kMeasuredMax = 1'000'000;
+constexpr int64_t kNameBytesMax = 64 << 20;
 constexpr int64_t kBlockBytes = 4096;
 constexpr Duration kTrashRetry(60'000);
 
 }  // namespace
 
-DiskAmount MeasureUsage(const fs::Dir& root, const std::string& tree) {
+absl::StatusOr<DiskAmount> MeasureUsage(const fs::Dir& root, const std::string& tree) {
   DiskAmount usage;
   const absl::Status walked =
-      fs::Walk(root, GenerationPath(tree), {.entries_max = kMeasuredMax, .depth_max = 1024},
+      fs::Walk(root, GenerationPath(tree),
+               {.entries_max = kMeasuredMax, .name_bytes_max = kNameBytesMax, .depth_max = 1024},
                [&](const fs::WalkEntry& entry) {
                  ++usage.inodes;
                  usage.bytes += fs::AllocatedShare(entry.stat);
                  return fs::WalkNext::kContinue;
                });
-  return absl::IsResourceExhausted(walked)
-             ? Max(usage, {.bytes = kMeasuredMax * kBlockBytes, .inodes = kMeasuredMax})
-             : usage;
+  if (absl::IsResourceExhausted(walked)) {
+    return Max(usage, {.bytes = kMeasuredMax * kBlockBytes, .inodes = kMeasuredMax});
+  }
+  CW_RETURN_IF_ERROR(walked);
+  return usage;
 }
 
 DiskKeeper::DiskKeeper(const Context& context, Duration interval)
@@ -111,6 +115,9 @@ bool DiskKeeper::Collect() {
       measured_at_[name] = context_.clock.Monotonic();
     }
   }
+  for (const std::string& name : ended->unmeasured) {
+    measured_at_[name] = context_.clock.Monotonic();  // keeps the usage until the next measurement
+  }
   if (!ended->status.ok()) {
     retry_at_ = context_.clock.Monotonic() + kTrashRetry;
     if (std::exchange(logged_, Message(ended->status)) != Message(ended->status)) {
@@ -156,7 +163,11 @@ DiskKeeper::Pass DiskKeeper::Run(const std::vector<std::string>& trees, bool emp
     if (stop.stop_requested()) {
       break;
     }
-    pass.usage[tree] = MeasureUsage(context_.root, tree);
+    if (const auto usage = MeasureUsage(context_.root, tree); usage.ok()) {
+      pass.usage[tree] = *usage;
+    } else {
+      pass.unmeasured.insert(tree);
+    }
   }
   return pass;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ class DiskKeeper {
  private:
   struct Pass {
     std::map<std::string, DiskAmount> usage;  // of the measured trees
+    std::set<std::string> unmeasured;         // trees that could not be read
     bool emptied = false;                     // the trash had content and is empty now
     absl::Status status;                      // of emptying the trash
   };
@@ -64,8 +66,9 @@ class DiskKeeper {
   bundle::WorkerPool thread_;  // last, because its job uses all members above
 };
 
-// Returns the disk usage of a tree, counting at most 1,000,000 names. A larger tree counts as at
-// least so many inodes and their blocks. A file with several hard links counts as its share.
-DiskAmount MeasureUsage(const fs::Dir& root, const std::string& tree);
+// Returns the disk usage of a tree, counting at most 1,000,000 names and 64 MiB of names in one
+// directory. A larger tree counts as at least so many inodes and their blocks. A file with several
+// hard links counts as its share. Returns the error if the tree cannot be read.
+absl::StatusOr<DiskAmount> MeasureUsage(const fs::Dir& root, const std::string& tree);
 
 }  // namespace cachewarm::agent

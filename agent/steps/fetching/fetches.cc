@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "lib/base/status.h"
@@ -26,7 +27,8 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
                     const DiskLimits& disk, History& history) {
   // Start the fetch at once or not at all: a queued fetch would run before a later one with a
   // higher priority.
-  if (running_.contains(step.generation) || std::ssize(running_) >= context_.workers.threads()) {
+  const auto most = std::max(1, context_.workers.threads() - kPublicationWorkers);
+  if (running_.contains(step.generation) || std::ssize(running_) >= most) {
     return;
   }
   DiskAmount packed;
@@ -37,7 +39,10 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
     std::lock_guard lock(mutex_);
     reserved_[step.generation] = {.amount = packed, .completed_before = completed_};
   }
-  const bool posted = context_.workers.Post([this, step, table, disk](std::stop_token stop) {
+  std::stop_source own_stop;
+  const bool posted = context_.workers.Post([this, step, table, disk,
+                                             own_stop](std::stop_token stop) mutable {
+    const std::stop_callback forward(stop, [&own_stop] { own_stop.request_stop(); });
     const MonoTime begun = context_.clock.Monotonic();
     const auto on_progress = [this, &step, begun](const Digest& digest, int64_t done) {
       const Duration taken = context_.clock.Monotonic() - begun;
@@ -71,7 +76,7 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
          .on_opening_source = [&](const std::string& source,
                                   const std::string& path) { own_reads.at(source).Opening(path); },
          .on_progress = on_progress},
-        std::move(stop));
+        own_stop.get_token());
     {
       std::lock_guard lock(mutex_);
       progress_.erase(step.generation);
@@ -85,8 +90,19 @@ void Fetches::Start(const Fetch& step, const std::shared_ptr<const caches::Cache
     return;
   }
   running_.emplace(step.generation, step);
+  stop_.insert_or_assign(step.generation, std::move(own_stop));
   sources_.insert(step.sources.begin(), step.sources.end());
   history.fetching.insert(step.generation);
+}
+
+void Fetches::Cancel(const std::set<std::string>& generations) {
+  for (const std::string& generation : generations) {
+    if (const auto found = stop_.find(generation);
+        found != stop_.end() && found->second.request_stop()) {
+      context_.log.Info("fetch cancelled", {{"generation", generation},
+                                            {"note", "no mount needs this tree any longer"}});
+    }
+  }
 }
 
 bool Fetches::Collect(History& history) {
@@ -104,6 +120,7 @@ bool Fetches::Collect(History& history) {
   bool completed = false;
   for (const Ended& each : ended) {
     running_.erase(each.step.generation);
+    stop_.erase(each.step.generation);
     RecordOutcome(each, history);
     completed |= std::holds_alternative<Fetched>(each.outcome);
   }

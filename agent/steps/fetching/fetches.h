@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,11 +22,15 @@ class Fetches {
  public:
   explicit Fetches(const Context& context) : context_(context) {}
 
-  // Starts a fetch. Does nothing if this fetch is already running, or if all worker threads are
-  // busy; a later iteration then tries again. Adds the fetch to `history` immediately: otherwise
-  // the next plan of the same iteration would discard its staging tree.
+  // Starts a fetch. Does nothing if this fetch is already running, or if fetches use all worker
+  // threads but kPublicationWorkers; a later iteration then tries again. Adds the fetch to
+  // `history` immediately: otherwise the next plan of the same iteration would discard its staging
+  // tree.
   void Start(const Fetch& step, const std::shared_ptr<const caches::CacheTable>& table,
              const DiskLimits& disk, History& history);
+
+  // Stops the running fetches of these generations. They are still running until Collect().
+  void Cancel(const std::set<std::string>& generations);
 
   // Processes the fetches that ended since the last call: records failures in `history` and removes
   // the ended fetches from `history.fetching`. Returns true if a generation was completed.
@@ -54,7 +59,8 @@ class Fetches {
                        const std::function<absl::Status(const DiskAmount& others)>& check);
 
   const Context& context_;
-  std::map<std::string, Fetch> running_;  // by generation
+  std::map<std::string, Fetch> running_;          // by generation
+  std::map<std::string, std::stop_source> stop_;  // of the running fetches, by generation
   std::set<std::string> sources_;
   mutable std::mutex mutex_;
   struct Reservation {

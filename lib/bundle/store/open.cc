@@ -22,6 +22,8 @@ constexpr std::string_view kOci = "oci://";
 constexpr std::string_view kLayout = "layout://";
 constexpr size_t kUrlBytesMax = 4096;
 constexpr int kTries = 4;
+// A server that delivers less is left out like one that does not answer.
+constexpr http::RateFloorLimits kRateFloor{.bytes_min = 60 << 10, .window = Duration(60'000)};
 constexpr int kMirrorTries = 1;  // on failure the next mirror is tried instead
 
 absl::Status BadUrl(std::string_view text, std::string_view reason) {
@@ -84,7 +86,9 @@ absl::StatusOr<std::unique_ptr<Store>> OpenRegistry(const StoreUrl& url,
   http::ClientOptions client_options{.tls = {.ca_file = options.ca_file,
                                              .certificate_file = options.certificate_file,
                                              .key_file = options.key_file},
-                                     .proxy = options.proxy};
+                                     .proxy = options.proxy,
+                                     .rate_floor = kRateFloor,
+                                     .clock = &clock};
   if (plain) {
     client_options.plain_http_hosts.push_back(origin.host);
   }

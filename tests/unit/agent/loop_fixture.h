@@ -27,7 +27,7 @@ class LoopTest : public ::testing::Test, protected Workbench {
 
   void Restart(LoopOptions options = {.version = "test"}) {
     loop_.reset();
-    workers_ = std::make_unique<bundle::WorkerPool>(threads_, 16);
+    workers_ = std::make_unique<bundle::WorkerPool>(threads_ + kPublicationWorkers, 16);
     context_ = std::make_unique<Context>(ContextWith(*workers_));
     loop_ = std::make_unique<Loop>(*context_, GpuObservation{.facts = node_}, options,
                                    [this](std::string target, api::NodeCacheStatus status) {

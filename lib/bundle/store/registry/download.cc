@@ -14,6 +14,9 @@ namespace {
 
 constexpr int kRedirectsMax = 3;
 constexpr int kPartialContent = 206;
+// After so many bytes the failures before them no longer count. With one byte, a server that sends
+// one and resets the connection would be asked forever.
+constexpr int64_t kProgressBytes = 1 << 20;
 
 bool IsRedirect(int status) {
   return status >= 301 && status <= 308 && status != 304;
@@ -111,18 +114,20 @@ absl::Status RunDownload(Session& session, const Download& download, Sink& sink,
                          std::stop_token stop) {
   RangeSink range_sink(download.range, sink);
   RetryBudget budget = session.NewRetryBudget();
-  int64_t before = 0;
+  int64_t recorded = 0;
   while (!range_sink.complete()) {
+    const int64_t before = range_sink.done();
     absl::Status status = Try(session, download, range_sink, stop);
     if (range_sink.complete()) {
       break;
     }
     CW_RETURN_IF_ERROR(range_sink.sink_status());
-    if (!IsRetryable(status)) {
+    const bool trickled = absl::IsDeadlineExceeded(status) && range_sink.done() > before;
+    if (!IsRetryable(status) || trickled) {
       return status;
     }
-    if (range_sink.done() > before) {
-      before = range_sink.done();
+    if (range_sink.done() - recorded >= kProgressBytes) {
+      recorded = range_sink.done();
       budget.RecordProgress();
     }
     CW_RETURN_IF_ERROR(budget.WaitBeforeRetry(status, stop));

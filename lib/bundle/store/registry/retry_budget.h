@@ -20,7 +20,7 @@ class RetryBudget {
   // lengthened randomly by up to a quarter, so that a thousand nodes do not retry at once. Returns
   // `why` at once if no attempt is left, and CANCELLED soon after `stop`.
   absl::Status WaitBeforeRetry(const absl::Status& why, std::stop_token stop);
-  // Resets the number of failed attempts to 0. Call after an attempt that transferred some bytes.
+  // Resets the number of failed attempts to 0. Call after attempts that transferred many bytes.
   void RecordProgress() { failures_ = 0; }
 
  private:

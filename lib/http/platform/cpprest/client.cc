@@ -81,12 +81,16 @@ bool WasNeverSent(const absl::Status& status) {
 // One request and its response, run on the caller's thread.
 class Transfer {
  public:
-  Transfer(const Request& request, const Url& url, BodySink* sink)
-      : request_(request), url_(url), sink_(sink), exchange_(std::make_shared<Exchange>()) {}
+  Transfer(const Request& request, const Url& url, BodySink* sink, const ClientOptions& options)
+      : request_(request),
+        url_(url),
+        sink_(sink),
+        options_(options),
+        rate_(options.rate_floor),
+        exchange_(std::make_shared<Exchange>()) {}
 
-  absl::StatusOr<Response> Run(http_client& client, const std::string& user_agent,
-                               std::stop_token stop) {
-    absl::Status status = Start(client, user_agent);
+  absl::StatusOr<Response> Run(http_client& client, std::stop_token stop) {
+    absl::Status status = Start(client, options_.user_agent);
     if (status.ok()) {
       status = Pump(stop);
     }
@@ -183,7 +187,15 @@ class Transfer {
 
   absl::Status Pump(std::stop_token stop) {
     for (;;) {
-      switch (exchange_->Await(request_.inactivity, stop)) {
+      const MonoTime begin = options_.clock->Monotonic();
+      const Exchange::Event event = exchange_->Await(request_.inactivity, stop);
+      if (!rate_.Add(options_.clock->Monotonic() - begin, std::exchange(transferred_, 0)) &&
+          event != Exchange::Event::kDone) {
+        return absl::DeadlineExceededError(
+            fmt::format("{}: fewer than {} bytes were transferred in {}", url_.Origin(),
+                        options_.rate_floor.bytes_min, FormatDuration(options_.rate_floor.window)));
+      }
+      switch (event) {
         case Exchange::Event::kStopped:
           return absl::CancelledError("stopped");
         case Exchange::Event::kInactivity:
@@ -212,6 +224,7 @@ class Transfer {
       return absl::InvalidArgumentError("body: the source ended before its announced size");
     }
     exchange_->Supply(std::string_view(buffer_.data(), count));
+    transferred_ += static_cast<int64_t>(count);
     return absl::OkStatus();
   }
 
@@ -222,6 +235,7 @@ class Transfer {
   }
 
   absl::Status Deliver(const std::string& bytes) {
+    transferred_ += std::ssize(bytes);
     if (has_sink_) {
       return sink_->Write(bytes);
     }
@@ -241,6 +255,9 @@ class Transfer {
   const Request& request_;
   const Url& url_;
   BodySink* sink_;
+  const ClientOptions& options_;
+  RateFloor rate_;
+  int64_t transferred_ = 0;  // bytes that rate_ does not know yet
   std::shared_ptr<Exchange> exchange_;
   pplx::cancellation_token_source cancel_;
   std::vector<char> buffer_;
@@ -279,8 +296,8 @@ class CpprestClient final : public Client {
     }
     CW_ASSIGN_OR_RETURN(http_client client, ClientOf(url));
     for (int stale = 0;; ++stale) {
-      Transfer transfer(request, url, sink);
-      absl::StatusOr<Response> response = transfer.Run(client, options_.user_agent, stop);
+      Transfer transfer(request, url, sink, options_);
+      absl::StatusOr<Response> response = transfer.Run(client, stop);
       if (!WasNeverSent(response.status()) || transfer.HasReadSource() ||
           stale == kStaleConnectionsMax) {
         return response;

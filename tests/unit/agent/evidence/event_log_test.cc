@@ -54,6 +54,28 @@ TEST(EventLog, IncompleteRecordStaysIncomplete) {
   EXPECT_FALSE(record.complete);
 }
 
+TEST(EventLog, EventsOfPathsBeyondTheByteLimitAreLost) {
+  EventLog log({.path_bytes_max = 10}, kNow);
+  log.Add(At(1, "12345"));
+  log.Add(At(2, "67890"));
+  log.Add(At(3, "12345", FileEventType::kWritten));
+  EXPECT_TRUE(ReadAll(log, 0, 3).complete);
+  log.Add(At(4, "x"));
+  EXPECT_EQ(log.size(), 3U);
+  EXPECT_FALSE(ReadAll(log, 0, 4).complete);
+}
+
+TEST(EventLog, OldEventsAndTheirPathsAreDropped) {
+  EventLog log({.path_bytes_max = 10, .keep = std::chrono::seconds(10)}, kNow);
+  log.Add(At(1, "1234567890"));
+  log.DropOld(kNow + std::chrono::seconds(11));
+  EXPECT_EQ(log.size(), 1U);
+  log.DropOld(kNow + std::chrono::seconds(12));
+  EXPECT_EQ(log.size(), 0U);
+  log.Add(At(13, "0987654321"));
+  EXPECT_EQ(log.size(), 1U) << "the bytes of the dropped path are free again";
+}
+
 TEST(EventLog, FirstReadSinceAChangeOfTheFileIsReturned) {
   EventLog log({}, kNow);
   for (const int second : {1, 2, 3}) {

@@ -46,7 +46,7 @@ TEST_F(TreeScan, VisitsDirectoryBeforeItsContents) {
   Write("a/b/f");
   Write("a/g");
   Write("h");
-  EXPECT_TRUE(ScanTree(temp_.Open(), "", {}, seen_.Visitor()).ok());
+  EXPECT_TRUE(ScanTree(temp_.Open(), "", {}, seen_.Visitor()).status.ok());
   EXPECT_THAT(seen_.directories, ElementsAre("", "a", "a/b"));
   EXPECT_THAT(seen_.files, UnorderedElementsAre("a/b/f", "a/g", "h"));
 }
@@ -54,7 +54,7 @@ TEST_F(TreeScan, VisitsDirectoryBeforeItsContents) {
 TEST_F(TreeScan, ReportsPathsRelativeToRoot) {
   Write("a/b/f");
   Write("c/g");
-  EXPECT_TRUE(ScanTree(temp_.Open(), "a", {}, seen_.Visitor()).ok());
+  EXPECT_TRUE(ScanTree(temp_.Open(), "a", {}, seen_.Visitor()).status.ok());
   EXPECT_THAT(seen_.directories, ElementsAre("a", "a/b"));
   EXPECT_THAT(seen_.files, ElementsAre("a/b/f"));
 }
@@ -63,19 +63,19 @@ TEST_F(TreeScan, FollowsNoLinks) {
   Write("real/f");
   std::filesystem::create_directory_symlink("/etc", temp_ / "etc");
   std::filesystem::create_directory_symlink("real", temp_ / "inside");
-  EXPECT_TRUE(ScanTree(temp_.Open(), "", {}, seen_.Visitor()).ok());
+  EXPECT_TRUE(ScanTree(temp_.Open(), "", {}, seen_.Visitor()).status.ok());
   EXPECT_THAT(seen_.directories, ElementsAre("", "real"));
   EXPECT_THAT(seen_.files, ElementsAre("real/f"));
 }
 
 TEST_F(TreeScan, SkipsLinkAtDirectoryPath) {
   std::filesystem::create_directory_symlink("/etc", temp_ / "etc");
-  EXPECT_TRUE(ScanTree(temp_.Open(), "etc", {}, seen_.Visitor()).ok());
+  EXPECT_TRUE(ScanTree(temp_.Open(), "etc", {}, seen_.Visitor()).status.ok());
   EXPECT_TRUE(seen_.directories.empty());
 }
 
 TEST_F(TreeScan, IgnoresMissingPath) {
-  EXPECT_TRUE(ScanTree(temp_.Open(), "never/was", {}, seen_.Visitor()).ok());
+  EXPECT_TRUE(ScanTree(temp_.Open(), "never/was", {}, seen_.Visitor()).status.ok());
   EXPECT_TRUE(seen_.directories.empty());
 }
 
@@ -83,19 +83,28 @@ TEST_F(TreeScan, VisitorCanSkipDirectory) {
   Write("a/f");
   Write("b/g");
   seen_.closed = "a";
-  EXPECT_TRUE(ScanTree(temp_.Open(), "", {}, seen_.Visitor()).ok());
+  EXPECT_TRUE(ScanTree(temp_.Open(), "", {}, seen_.Visitor()).status.ok());
   EXPECT_THAT(seen_.files, ElementsAre("b/g"));
+}
+
+TEST_F(TreeScan, CountsEveryName) {
+  Write("a/f");
+  std::filesystem::create_symlink("f", temp_ / "a/link");
+  EXPECT_EQ(ScanTree(temp_.Open(), "", {}, seen_.Visitor()).names, 4);
 }
 
 TEST_F(TreeScan, StopsAtItsLimits) {
   for (int i = 0; i < 20; ++i) {
     Write("f" + std::to_string(i));
   }
-  EXPECT_TRUE(
-      absl::IsResourceExhausted(ScanTree(temp_.Open(), "", {.entries_max = 10}, seen_.Visitor())));
+  const ScanResult wide = ScanTree(temp_.Open(), "", {.entries_max = 10}, seen_.Visitor());
+  EXPECT_TRUE(absl::IsResourceExhausted(wide.status));
+  EXPECT_GE(wide.names, 10);
+  const ScanResult long_names = ScanTree(temp_.Open(), "", {.name_bytes_max = 30}, seen_.Visitor());
+  EXPECT_TRUE(absl::IsResourceExhausted(long_names.status));
   Write("d/d/d/d/f");
-  EXPECT_TRUE(
-      absl::IsResourceExhausted(ScanTree(temp_.Open(), "d", {.depth_max = 2}, seen_.Visitor())));
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      ScanTree(temp_.Open(), "d", {.depth_max = 2}, seen_.Visitor()).status));
 }
 
 }  // namespace

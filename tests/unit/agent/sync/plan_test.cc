@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,28 @@ TEST(Plan, FlipsLinkToDamagedTreeOfUnwantedWarmup) {
   node.Shows(mount, {DigestNumber(1)});
   node.inventory.damaged[GenerationId(mount, {DigestNumber(1)})] = {};
   EXPECT_EQ(node.Steps(), Texts{"renew image 0"});
+}
+
+TEST(Plan, RunningFetchIsUnneededOnceNoMountWantsItsTree) {
+  const api::WantedWarmup warmup = Warmup({Bundle(1)});
+  const std::string running = GenerationId(MountOf(warmup), {DigestNumber(1)});
+  Node node;
+  node.history.fetching = {running};
+  Node other = node;
+  EXPECT_EQ(node.Want(warmup).Make().unneeded, std::set<std::string>{});
+  EXPECT_EQ(other.Want(Warmup({Bundle(2)})).Make().unneeded, std::set<std::string>{running});
+  const api::NodeCacheSpec nothing;
+  const auto unneeded = [&](bool is_known) {
+    return MakePlan({.desired = nothing,
+                     .inventory = node.inventory,
+                     .history = node.history,
+                     .disk = node.disk,
+                     .now = kNow,
+                     .is_known = is_known})
+        .unneeded;
+  };
+  EXPECT_EQ(unneeded(true), std::set<std::string>{running});
+  EXPECT_EQ(unneeded(false), std::set<std::string>{}) << "the spec is not known yet";
 }
 
 TEST(Plan, GivesUpAfterThreeDamagedTreesUntilRenewed) {

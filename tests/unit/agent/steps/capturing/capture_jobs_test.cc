@@ -139,6 +139,31 @@ TEST_F(CapturesTest, QuietCountsFromTheLastChange) {
   EXPECT_EQ(AwaitEnd().files, 3);
 }
 
+TEST_F(CapturesTest, TreeIsListedAgainOnlyAfterNewEvents) {
+  const auto files = [this] { return PollAfter(1).message; };
+  WriteCache();
+  watcher_.SetEvents(ColdId(kMount, 0), {});
+  EXPECT_NE(files().find("has 2 files"), std::string::npos);
+  Write(kOutputFile, "without an event");
+  EXPECT_NE(files().find("has 2 files"), std::string::npos) << "the tree was listed for nothing";
+  watcher_.SetEvents(
+      ColdId(kMount, 0),
+      {{.type = FileEventType::kMovedTo, .time = clock_.Now() + seconds(1), .path = kOutputFile}});
+  EXPECT_NE(files().find("has 3 files"), std::string::npos);
+}
+
+TEST_F(CapturesTest, TreeIsListedBeforeItCountsAsQuiet) {
+  WriteCache();
+  watcher_.SetEvents(ColdId(kMount, 0), {});
+  Poll();
+  Write(kOutputFile, "grows while its writer has it open, without an event");
+  Ready();
+  EXPECT_EQ(PollAfter(2).state, api::CaptureState::kWaiting);
+  EXPECT_EQ(PollAfter(1).state, api::CaptureState::kWaiting);
+  EXPECT_EQ(PollAfter(1).state, api::CaptureState::kPacking);
+  AwaitEnd();
+}
+
 TEST_F(CapturesTest, LocksAndLogsDoNotDelaySettling) {
   WriteCache();
   Ready();

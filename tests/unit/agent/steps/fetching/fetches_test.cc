@@ -103,6 +103,42 @@ TEST_F(FetchesTest, FetchIsNotQueuedWithoutFreeWorker) {
   }
 }
 
+TEST_F(FetchesTest, OneWorkerIsLeftToPublications) {
+  bundle::WorkerPool workers(3, 8);
+  const Context context = ContextWith(workers);
+  Fetches fetches(context);
+  std::vector<Fetch> all;
+  for (const char* content : {"first", "second", "third"}) {
+    all.push_back(FetchOf({PublishFiles({{kIndexFile, content}})->publication.digest}));
+  }
+  Hold();
+  for (const Fetch& fetch : all) {
+    fetches.Start(fetch, std::make_shared<const caches::CacheTable>(table_), {}, history_);
+  }
+  EXPECT_EQ(history_.fetching.size(), 2U);
+  std::promise<void> published;
+  EXPECT_TRUE(workers.Post([&](std::stop_token) { published.set_value(); }));
+  EXPECT_EQ(published.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  Release();
+  workers.Stop();
+}
+
+TEST_F(FetchesTest, CancelledFetchEndsAndLeavesNoFailure) {
+  const Fetch fetch = FetchOf({Publish()});
+  Hold();
+  Start(fetch);
+  fetches_.Cancel({fetch.generation, "another"});
+  EXPECT_EQ(history_.fetching, std::set<std::string>{fetch.generation}) << "it still runs";
+  Release();
+  EXPECT_FALSE(CollectTheEnd());
+  EXPECT_TRUE(history_.bundles.empty());
+  EXPECT_TRUE(history_.generations.empty());
+  EXPECT_FALSE(root_.Exists(GenerationPath(fetch.generation)));
+  EXPECT_EQ(fetches_.Reserved().bytes, 0);
+  Start(fetch);
+  EXPECT_TRUE(CollectTheEnd()) << "a later fetch of the tree is not affected";
+}
+
 TEST_F(FetchesTest, MissingBundleIsRecordedForBundle) {
   const Fetch fetch = FetchOf({DigestOf("never pushed")});
   Start(fetch);

@@ -106,6 +106,21 @@ class ScrubTreeTest : public ::testing::Test, protected Workbench {
   std::function<absl::Status(int64_t)> pace_ = [](int64_t) { return absl::OkStatus(); };
 };
 
+TEST_F(ScrubTreeTest, SparseFileOfATerabyteIsNotRead) {
+  const std::string tree = Fetch();
+  int64_t paced = 0;
+  pace_ = [&paced](int64_t bytes) {
+    paced += bytes;
+    return paced > (1 << 20) ? absl::InternalError("read too much") : absl::OkStatus();
+  };
+  stdfs::remove(PathOf(tree, kOutputFile));
+  WriteInPlace(PathOf(tree, kOutputFile), "");
+  stdfs::resize_file(PathOf(tree, kOutputFile), uintmax_t{1} << 40U);
+  const Scrubbed scrubbed = Scrub(tree);
+  EXPECT_FALSE(scrubbed.damage.has_value()) << "an engine may replace its output";
+  EXPECT_LE(paced, 1 << 20);
+}
+
 TEST_F(ScrubTreeTest, ReadsEveryFileOnceThenComparesStamps) {
   const std::string tree = Fetch();
   const Scrubbed first = Scrub(tree);
