@@ -114,6 +114,7 @@ TEST_F(LateCompilesTest, StartThatLeavesTheSpecUnreadyEndsThen) {
   spec_.starts = {};
   PollUntil(120);
   EXPECT_EQ(Report().entries, 1);
+  EXPECT_EQ(Report().first_time, std::chrono::floor<seconds>(begin_ + seconds(40)));
 }
 
 TEST_F(LateCompilesTest, EntriesThatABuilderCompilesUntilItsCaptureEndsAreInTheBundle) {
@@ -125,6 +126,7 @@ TEST_F(LateCompilesTest, EntriesThatABuilderCompilesUntilItsCaptureEndsAreInTheB
   spec_.captures = {};
   PollUntil(180);
   EXPECT_EQ(Report().entries, 1);
+  EXPECT_EQ(Report().first_time, std::chrono::floor<seconds>(begin_ + seconds(80)));
 }
 
 TEST_F(LateCompilesTest, StartInAnotherTreeDoesNotHideACompile) {
