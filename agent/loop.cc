@@ -53,7 +53,9 @@ Loop::Loop(const Context& context, GpuObservation gpu, LoopOptions options, Repo
       truncated_files_(context),
       fetches_(context),
       captures_(context),
-      starts_(context, tables_),
+      spans_(context, tables_),
+      starts_(context, tables_, spans_),
+      late_compiles_(context, spans_),
       quarantine_(context, options_.version),
       scrub_(context, tables_, options_.scrub),
       evictions_(context, watched_, options_.measure) {
@@ -104,6 +106,7 @@ void Loop::RunIteration() {
   const api::NodeCacheSpec& desired = node_cache == nullptr ? nothing : node_cache->spec;
   if (node_cache != nullptr && !has_adopted_) {
     starts_.Adopt(node_cache->status.starts);
+    late_compiles_.Adopt(node_cache->status.warmups);
     conditions_ = node_cache->status.conditions;
     has_adopted_ = true;
   }
@@ -117,7 +120,9 @@ void Loop::RunIteration() {
     if (!gpu_.is_gpu_unknown) {
       captures_.Poll(Orders(desired));
     }
+    spans_.Update(desired);
     starts_.Poll(desired.starts);
+    late_compiles_.Poll(desired.warmups, watched_.Mounts());
     UpdateConditions(desired.node);
   }
   Publish(node_cache == nullptr ? std::string() : node_cache->uid, desired);
@@ -439,6 +444,7 @@ void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired)
     if (warmup.message.empty()) {
       warmup.message = tables_.Problem(warmup.uid);
     }
+    warmup.late_compiles = late_compiles_.ReportOf(warmup.uid);
   }
   status.captures = captures_.Statuses();
   status.starts = starts_.Statuses();

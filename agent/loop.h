@@ -17,9 +17,11 @@
 #include "agent/steps/context.h"
 #include "agent/steps/evicting/evictions.h"
 #include "agent/steps/fetching/fetches.h"
+#include "agent/steps/late_compiles.h"
 #include "agent/steps/scrubbing/quarantine.h"
 #include "agent/steps/scrubbing/scrub.h"
 #include "agent/steps/start_evidence.h"
+#include "agent/steps/start_spans.h"
 #include "agent/steps/tables.h"
 #include "agent/steps/watched_trees.h"
 #include "agent/sync/gpu_conditions.h"
@@ -132,7 +134,9 @@ class Loop {
   TruncatedFiles truncated_files_;
   Fetches fetches_;
   Captures captures_;
+  StartSpans spans_;
   Starts starts_;
+  LateCompiles late_compiles_;
   Quarantine quarantine_;
   Scrub scrub_;
   Evictions evictions_;

@@ -23,7 +23,7 @@ metrics::Counter& PodStarts(metrics::Registry& registry) {
        .series_max = kTotalsMax});
 }
 
-// Registers a total of seconds by GPU type.
+// Registers a total by GPU type.
 metrics::Counter& Total(metrics::Registry& registry, metrics::MetricSpec spec) {
   spec.labels = {"namespace", "warmup", "gpu_type"};
   spec.series_max = kTotalsMax;
@@ -52,6 +52,12 @@ metrics::Counter& BuilderGpuSeconds(metrics::Registry& registry) {
   return Total(registry, {.name = "cachewarm_builder_gpu_seconds_total",
                           .help = "GPU seconds of builder Jobs, from the start of the container "
                                   "to the end of the build."});
+}
+
+metrics::Counter& LateCompiles(metrics::Registry& registry) {
+  return Total(registry, {.name = "cachewarm_late_compiles_total",
+                          .help = "Entries that running pods compiled after they were Ready, since "
+                                  "the warmup was created."});
 }
 
 metrics::Histogram& StartSeconds(metrics::Registry& registry) {
@@ -105,7 +111,8 @@ metrics::Gauge& CertificateExpiry(metrics::Registry& registry) {
 void RemoveServed(const Metrics& metrics, const std::map<std::string, std::string>& match) {
   for (metrics::Counter* counter :
        {&metrics.pod_starts, &metrics.saved_seconds, &metrics.lost_seconds,
-        &metrics.saved_gpu_seconds, &metrics.lost_gpu_seconds, &metrics.builder_gpu_seconds}) {
+        &metrics.saved_gpu_seconds, &metrics.lost_gpu_seconds, &metrics.builder_gpu_seconds,
+        &metrics.late_compiles}) {
     counter->Remove(match);
   }
   for (metrics::Gauge* gauge : {&metrics.nodes_waiting, &metrics.suspended_bundles,
@@ -166,6 +173,7 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
           Total(registry, {.name = "cachewarm_lost_gpu_seconds_total",
                            .help = "Lost seconds, each multiplied by the devices of its pod."}),
       .builder_gpu_seconds = BuilderGpuSeconds(registry),
+      .late_compiles = LateCompiles(registry),
       .start_seconds = StartSeconds(registry),
       .compile_seconds = CompileSeconds(registry),
       .hold_seconds = HoldSeconds(registry),

@@ -18,6 +18,7 @@ struct Metrics {
   metrics::Counter& saved_gpu_seconds;    // labels: namespace, warmup, gpu_type
   metrics::Counter& lost_gpu_seconds;     // labels: namespace, warmup, gpu_type
   metrics::Counter& builder_gpu_seconds;  // labels: namespace, warmup, gpu_type
+  metrics::Counter& late_compiles;        // labels: namespace, warmup, gpu_type
   metrics::Histogram& start_seconds;      // labels: namespace, warmup, result
   metrics::Histogram& compile_seconds;    // labels: namespace, warmup
   metrics::Histogram& hold_seconds;       // labels: namespace, warmup

@@ -152,6 +152,21 @@ Observation ClassifyStart(const EventRecord& record, const api::StartWindow& sta
   return tally.Result(record.complete, start.started_time);
 }
 
+std::map<std::string, WallTime> CompiledIn(const EventRecord& record, WallTime begin,
+                                           const caches::CacheTable& table) {
+  std::map<std::string, WallTime> compiled;
+  for (const FileEvent& event : record.events) {
+    if (event.type == FileEventType::kOpened || event.type == FileEventType::kRead) {
+      continue;
+    }
+    const Placement placement = table.Classify(event.path);
+    if (placement.carried() && placement.role == Role::kIndex && Arrived(event, placement, begin)) {
+      compiled.try_emplace(event.path, event.time);
+    }
+  }
+  return compiled;
+}
+
 UsedFiles UsedIn(const EventRecord& record, const caches::CacheTable& table) {
   UsedFiles used{.all = !record.complete, .paths = {}};
   for (const FileEvent& event : record.events) {

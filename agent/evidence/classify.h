@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "agent/evidence/events.h"
 #include "lib/caches/cache_table.h"
 
@@ -34,5 +37,10 @@ Observation ClassifyStart(const EventRecord& record, const api::StartWindow& sta
 // Returns the files that were opened, read or written according to `record`, limited to those that
 // `table` allows in a bundle. Pure.
 UsedFiles UsedIn(const EventRecord& record, const caches::CacheTable& table);
+
+// Returns the index entries that were compiled according to `record`, which has no event before
+// `begin`, and when each was first compiled. Pure.
+std::map<std::string, WallTime> CompiledIn(const EventRecord& record, WallTime begin,
+                                           const caches::CacheTable& table);
 
 }  // namespace cachewarm::agent

@@ -5,10 +5,15 @@
 #include <iterator>
 
 #include "agent/evidence/classify.h"
-#include "agent/tree/journal.h"
 #include "agent/tree/root_layout.h"
 
 namespace cachewarm::agent {
+namespace {
+
+// A running pod that compiled in this time before a start may also have compiled during the start.
+constexpr Duration kStillCompiling{10 * 60'000};
+
+}  // namespace
 
 void Starts::Adopt(const std::vector<api::StartEvidence>& reported) {
   for (const api::StartEvidence& evidence : reported) {
@@ -43,21 +48,6 @@ void Starts::Poll(const std::vector<api::StartWindow>& windows) {
   }
 }
 
-// Returns the trees that the pod may have mounted; empty if none is recorded. A tree that was
-// evicted is none of them: the operator confirms only trees that no pod can have mounted.
-std::vector<std::string> Starts::MountedTrees(const api::StartWindow& window) const {
-  const Mount mount = tables_.MountOf(window.warmup_uid, window.run_as);
-  if (!CheckMount(mount).ok()) {
-    return {};
-  }
-  std::vector<std::string> trees =
-      GenerationsAt(ReadActivations(context_.root, mount), window.started_time, kMountedBefore);
-  std::erase_if(trees, [&](const std::string& tree) {
-    return !context_.root.Exists(GenerationPath(tree)).value_or(true);
-  });
-  return trees;
-}
-
 // Reads the events of the trees that the pod may have mounted, and of no other: a pod that still
 // uses an earlier tree may compile there at the same time.
 Starts::MountedEvents Starts::ReadMounted(const api::StartWindow& window,
@@ -81,9 +71,22 @@ Starts::MountedEvents Starts::ReadMounted(const api::StartWindow& window,
   return out;
 }
 
+// Returns true if a running pod compiled in one of the trees shortly before the start. File events
+// do not name the process, so an entry that it compiles during the start looks like one of the
+// start.
+bool Starts::CompiledBefore(const api::StartWindow& window,
+                            const std::vector<std::string>& trees) const {
+  const Mount mount = tables_.MountOf(window.warmup_uid, window.run_as);
+  const WallTime begin = WindowBegin(window);
+  return std::any_of(trees.begin(), trees.end(), [&](const std::string& tree) {
+    return !spans_.CompiledLate(tree, mount, begin - kStillCompiling, begin - Duration(1)).empty();
+  });
+}
+
 api::StartEvidence Starts::Evaluate(const api::StartWindow& window,
                                     const std::vector<api::StartWindow>& windows) const {
-  const std::vector<std::string> trees = MountedTrees(window);
+  const std::vector<std::string> trees =
+      MountedTrees(context_, tables_, window.warmup_uid, window.run_as, window.started_time);
   const MountedEvents mounted = ReadMounted(window, trees);
   const Observation seen = ClassifyStart(mounted.record, window, *tables_.Of(window.warmup_uid));
   api::StartEvidence evidence{
@@ -98,7 +101,7 @@ api::StartEvidence Starts::Evaluate(const api::StartWindow& window,
                          std::any_of(windows.begin(), windows.end(), [&](const auto& other) {
                            return other.pod_uid != window.pod_uid && Overlap(other, window);
                          });
-  if (is_shared && IsAmbiguous(seen.result)) {
+  if (IsAmbiguous(seen.result) && (is_shared || CompiledBefore(window, mounted.used))) {
     evidence.result = api::StartResult::kUnknown;
   }
   // A miss is expected if the tree that the pod used was without a bundle.

@@ -7,6 +7,7 @@
 
 #include "agent/evidence/events.h"
 #include "agent/steps/context.h"
+#include "agent/steps/start_spans.h"
 #include "agent/steps/tables.h"
 #include "lib/api/node_cache.h"
 
@@ -17,9 +18,10 @@ namespace cachewarm::agent {
 // in the status until the operator removes the start from the spec. Call on the sync thread.
 class Starts {
  public:
-  // `tables` must outlive this object. Before each Poll(), update `tables` from the same
-  // NodeCache.spec: Tables::Update() gets its warmups, then Poll() gets its starts.
-  Starts(const Context& context, const Tables& tables) : context_(context), tables_(tables) {}
+  // The arguments must outlive this object. Before each Poll(), update `tables` and then `spans`
+  // from the same NodeCache.spec: Tables::Update() gets its warmups, Poll() gets its starts.
+  Starts(const Context& context, const Tables& tables, const StartSpans& spans)
+      : context_(context), tables_(tables), spans_(spans) {}
 
   // Restores results that were reported before a restart. They cannot be evaluated again, because
   // the events are lost.
@@ -37,20 +39,21 @@ class Starts {
     std::vector<std::string> used;  // trees with events; several if the mounted one is uncertain
   };
 
-  std::vector<std::string> MountedTrees(const api::StartWindow& window) const;
   MountedEvents ReadMounted(const api::StartWindow& window,
                             const std::vector<std::string>& trees) const;
+  bool CompiledBefore(const api::StartWindow& window, const std::vector<std::string>& trees) const;
   api::StartEvidence Evaluate(const api::StartWindow& window,
                               const std::vector<api::StartWindow>& windows) const;
 
   const Context& context_;
   const Tables& tables_;
+  const StartSpans& spans_;
   std::map<std::string, api::StartEvidence> evaluated_;  // by uid of the pod
   bool is_waiting_ = false;
 };
 
-// Returns true if `result` may be wrong when two pods start at the same time: pods of one warmup
-// share a directory, so the events of one pod look like those of the other.
+// Returns true if `result` may be wrong when another pod starts or compiles at the same time: pods
+// of one warmup share a directory, so the events of one pod look like those of the other.
 bool IsAmbiguous(api::StartResult result);
 
 // Returns true if the windows overlap and have the same warmup and run-as.

@@ -17,8 +17,8 @@ constexpr Duration kKeep(7'200'000);
 
 void WatchedTrees::Add(const Mount& mount, const std::string& generation, bool fresh) {
   const MonoTime now = context_.clock.Monotonic();
-  const auto [found, is_new] = last_active_.try_emplace(generation, now);
-  found->second = now;
+  const auto [found, is_new] = trees_.try_emplace(generation, Watched{.mount = mount});
+  found->second.last_active = now;
   if (!is_new) {
     return;
   }
@@ -35,7 +35,7 @@ void WatchedTrees::Add(const Mount& mount, const std::string& generation, bool f
 }
 
 bool WatchedTrees::ForgetGone(const Inventory& inventory) {
-  return std::erase_if(last_active_, [&](const auto& each) {
+  return std::erase_if(trees_, [&](const auto& each) {
            if (inventory.generations.contains(each.first)) {
              return false;
            }
@@ -47,7 +47,7 @@ bool WatchedTrees::ForgetGone(const Inventory& inventory) {
 }
 
 void WatchedTrees::Remove(const std::string& generation) {
-  if (last_active_.erase(generation) > 0) {
+  if (trees_.erase(generation) > 0) {
     context_.watcher.RemoveTree(generation);
   }
 }
@@ -59,8 +59,8 @@ void WatchedTrees::Update(const Inventory& inventory) {
     }
   }
   const MonoTime now = context_.clock.Monotonic();
-  std::erase_if(last_active_, [&](const auto& each) {
-    if (now - each.second < kKeep) {
+  std::erase_if(trees_, [&](const auto& each) {
+    if (now - each.second.last_active < kKeep) {
       return false;
     }
     context_.watcher.RemoveTree(each.first);
@@ -71,12 +71,20 @@ void WatchedTrees::Update(const Inventory& inventory) {
 std::vector<std::string> WatchedTrees::ActiveWithin(Duration within) const {
   const MonoTime now = context_.clock.Monotonic();
   std::vector<std::string> generations;
-  for (const auto& [generation, at] : last_active_) {
-    if (now - at <= within) {
+  for (const auto& [generation, tree] : trees_) {
+    if (now - tree.last_active <= within) {
       generations.push_back(generation);
     }
   }
   return generations;
+}
+
+std::map<std::string, Mount> WatchedTrees::Mounts() const {
+  std::map<std::string, Mount> mounts;
+  for (const auto& [generation, tree] : trees_) {
+    mounts.emplace(generation, tree.mount);
+  }
+  return mounts;
 }
 
 }  // namespace cachewarm::agent

@@ -29,10 +29,17 @@ class WatchedTrees {
   void Update(const Inventory& inventory);
   // Returns the trees that were active during the last `within`.
   std::vector<std::string> ActiveWithin(Duration within) const;
+  // Returns the mounts of all watched trees, by generation.
+  std::map<std::string, Mount> Mounts() const;
 
  private:
+  struct Watched {
+    MonoTime last_active{};
+    Mount mount;
+  };
+
   const Context& context_;
-  std::map<std::string, MonoTime> last_active_;  // by generation: when the tree was last active
+  std::map<std::string, Watched> trees_;  // by generation
 };
 
 }  // namespace cachewarm::agent

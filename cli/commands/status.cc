@@ -229,6 +229,10 @@ Json ToJson(const api::CacheWarmup& warmup, const std::vector<BundleProgress>& p
   for (const api::StartResult result : api::kStartResults) {
     counts[std::string(Name(result))] = CountOf(starts.counts, result);
   }
+  int64_t late_compiles = 0;
+  for (const api::GpuTypeStarts& type : starts.gpu_types) {
+    late_compiles += type.late_compiles;
+  }
   Json rows = Json::array();
   for (const BundleProgress& each : progress) {
     rows.push_back(ToJson(each));
@@ -244,6 +248,7 @@ Json ToJson(const api::CacheWarmup& warmup, const std::vector<BundleProgress>& p
           {"lostSeconds", starts.lost_seconds},
           {"coldMedianSeconds", starts.cold_median_seconds},
           {"warmMedianSeconds", starts.warm_median_seconds},
+          {"lateCompiles", late_compiles},
           {"progress", std::move(rows)}};
 }
 

@@ -106,6 +106,10 @@ std::string CostsTable(const Report& report) {
        fmt::format("only the latest {}; the longest was held for {}",
                    FormatNumberOf(holds.starts, "start"), FormatSeconds(holds.longest))});
   table.rows.push_back(
+      {"Compiled after Ready", FormatCount(total.late_compiles),
+       "cache entries that running pods compiled; no bundle has them, so that each "
+       "node compiles them again"});
+  table.rows.push_back(
       {"Bytes on nodes", report.nodes_missing.empty() ? FormatBytes(report.node_bytes) : "-",
        report.nodes_missing.empty()
            ? fmt::format("all caches of {}",

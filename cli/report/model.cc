@@ -67,6 +67,7 @@ WarmupRow RowOf(const api::Starts& starts, std::string name) {
     row.saved_gpu_seconds += Finite(type.saved_gpu_seconds);
     row.lost_gpu_seconds += Finite(type.lost_gpu_seconds);
     row.builder_gpu_seconds += Finite(type.builder_gpu_seconds);
+    row.late_compiles += std::clamp<int64_t>(type.late_compiles, 0, kCountMax);
   }
   for (const api::StartSample& sample : starts.recent) {
     row.recent.push_back({.result = sample.result,
@@ -138,6 +139,7 @@ void AddTotals(const WarmupRow& row, WarmupRow& total) {
   total.saved_gpu_seconds += row.saved_gpu_seconds;
   total.lost_gpu_seconds += row.lost_gpu_seconds;
   total.builder_gpu_seconds += row.builder_gpu_seconds;
+  total.late_compiles += row.late_compiles;
   if (row.counting_started_time != WallTime{} &&
       (total.counting_started_time == WallTime{} ||
        row.counting_started_time < total.counting_started_time)) {

@@ -37,6 +37,7 @@ struct WarmupRow {
   double saved_gpu_seconds = 0;
   double lost_gpu_seconds = 0;
   double builder_gpu_seconds = 0;
+  int64_t late_compiles = 0;
   WallTime counting_started_time{};
   std::vector<RecentStart> recent;  // oldest first; at most 64
 

@@ -28,6 +28,17 @@ inline constexpr int kFetchPriorityNone = 0;
 inline constexpr int kFetchPriorityBound = 1;  // a pod bound to the node has not started yet
 inline constexpr int kFetchPriorityMax = 10;
 
+// Entries that running pods of a warmup compiled on a node after they were Ready. The agent reports
+// them once; the next report follows after WantedWarmup::late_counted has the number of this one.
+struct LateCompiles {
+  int64_t report = 0;  // larger than that of every earlier report of the node; 0: no report
+  int entries = 0;     // at most 1,000,000
+  // The entries were compiled between these times.
+  WallTime first_time{};
+  WallTime last_time{};
+  friend bool operator==(const LateCompiles&, const LateCompiles&) = default;
+};
+
 // One warmup whose pods may run on this node: directories to prepare and bundles to activate. When
 // the entry is removed, files that are on the node stay there.
 struct WantedWarmup {
@@ -49,6 +60,7 @@ struct WantedWarmup {
   WallTime fetch_granted_time{};
   // spec.retain of the CacheWarmup: trees with bundles that are kept beside the active one.
   int retain = kRetainDefault;
+  int64_t late_counted = 0;  // LateCompiles::report that was counted last; 0: none
   friend bool operator==(const WantedWarmup&, const WantedWarmup&) = default;
 };
 
@@ -191,6 +203,7 @@ struct NodeWarmup {
   std::vector<std::string> prepared;  // run-as names whose directory is usable
   std::string generation;             // id of the active tree of the first run-as name
   std::vector<NodeBundle> bundles;    // sorted by digest
+  LateCompiles late_compiles;         // the report that is not counted yet
   std::string message;                // why a directory could not be prepared
   friend bool operator==(const NodeWarmup&, const NodeWarmup&) = default;
 };

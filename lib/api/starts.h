@@ -68,10 +68,20 @@ struct GpuTypeStarts {
   // Devices of builder Jobs, multiplied by the seconds from the start of the builder's container to
   // the end of the build. A builder that is a pod of the workload occupies no additional device.
   double builder_gpu_seconds = 0;
+  // Entries that running pods compiled after they were Ready.
+  int64_t late_compiles = 0;
   friend bool operator==(const GpuTypeStarts&, const GpuTypeStarts&) = default;
 };
 
 inline constexpr size_t kGpuTypeStartsMax = 32;
+
+// A report of late compiles (LateCompiles in node_cache.h) that is counted, and that the node still
+// shows.
+struct LateReport {
+  std::string node;
+  int64_t report = 0;
+  friend bool operator==(const LateReport&, const LateReport&) = default;
+};
 
 struct Starts {
   WallTime counting_started_time{};
@@ -84,6 +94,7 @@ struct Starts {
   double lost_seconds = 0;          // sum of the negative net savings, as a positive number
   std::vector<StartSample> recent;  // newest last; at most 64
   std::vector<std::string> counted_pod_uids;  // uids of the 256 pods counted last
+  std::vector<LateReport> late_reports;       // sorted by node; at most 64
   friend bool operator==(const Starts&, const Starts&) = default;
 };
 

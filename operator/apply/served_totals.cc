@@ -15,6 +15,8 @@ void ServeTotals(const op::Metrics& metrics, const std::string& ns, const std::s
     metrics.saved_gpu_seconds.RaiseTo({ns, name, type.gpu_type}, type.saved_gpu_seconds);
     metrics.lost_gpu_seconds.RaiseTo({ns, name, type.gpu_type}, type.lost_gpu_seconds);
     metrics.builder_gpu_seconds.RaiseTo({ns, name, type.gpu_type}, type.builder_gpu_seconds);
+    metrics.late_compiles.RaiseTo({ns, name, type.gpu_type},
+                                  static_cast<double>(type.late_compiles));
   }
 }
 

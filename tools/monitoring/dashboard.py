@@ -97,6 +97,9 @@ def start_panels():
               "lines", "s"),
         Panel("Time to the last compiled file", "From the start of the container, of starts that"
               " compiled.", durations("cachewarm_compile_seconds", True), "lines", "s"),
+        Panel("Compiled after Ready", "Cache entries that running pods compiled. No bundle has them.",
+              [(q.sum_by(q.OF_WARMUP, q.total_increase(of_warmup("cachewarm_late_compiles_total"),
+                                                       q.OF_TYPE, STEP)), by_warmup)], "bars"),
         Panel("Pods held now", "Pods past their deadline are those that the operator failed to"
               " release.",
               [(f"sum({of_warmup('cachewarm_pods_held')})", "held"),

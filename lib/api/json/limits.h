@@ -29,6 +29,8 @@ inline constexpr size_t kNodeBundlesMax = 16;
 inline constexpr size_t kCapturesMax = 16;
 inline constexpr size_t kStartsMax = 64;
 inline constexpr size_t kEvictionsMax = 128;
+inline constexpr int kLateEntriesMax = 1'000'000;
+inline constexpr size_t kLateReportsMax = 64;
 inline constexpr size_t kLeftBehindDirectoriesMax = 8;
 inline constexpr size_t kLeftBehindNameBytes = 128;
 

@@ -66,6 +66,7 @@ constexpr Field<WantedWarmup> kWantedWarmup[] = {
     Custom<WantedWarmup>(
         {.name = "retain", .limit = {.max = kRetainMax}, .shape = ShapeOf<int, kNoTable>},
         &ReadRetain, &WriteRetain),
+    Optional<&WantedWarmup::late_counted>("lateCompilesCounted"),
 };
 
 constexpr Field<KeyFactors> kKeyFactors[] = {

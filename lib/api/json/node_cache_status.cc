@@ -63,11 +63,19 @@ constexpr Field<NodeBundle> kNodeBundle[] = {
     Optional<&NodeBundle::message>("message", kMessage),
 };
 
+constexpr Field<LateCompiles> kLateCompiles[] = {
+    Optional<&LateCompiles::report>("report"),
+    Optional<&LateCompiles::entries>("entries", {.max = kLateEntriesMax}),
+    Optional<&LateCompiles::first_time>("firstTime"),
+    Optional<&LateCompiles::last_time>("lastTime"),
+};
+
 constexpr Field<NodeWarmup> kNodeWarmup[] = {
     Required<&NodeWarmup::uid>("uid", kUid),
     Optional<&NodeWarmup::prepared>("prepared", {.items = kRunAsMax, .bytes = kRunAs.bytes}),
     Optional<&NodeWarmup::generation>("generation", {.bytes = 128}),
     Optional<&NodeWarmup::bundles, kNodeBundle>("bundles", {.items = kNodeBundlesMax}),
+    Optional<&NodeWarmup::late_compiles, kLateCompiles>("lateCompiles"),
     Optional<&NodeWarmup::message>("message", kMessage),
 };
 

@@ -150,6 +150,12 @@ constexpr Field<GpuTypeStarts> kGpuTypeStarts[] = {
     Optional<&GpuTypeStarts::saved_gpu_seconds>("savedGPUSeconds"),
     Optional<&GpuTypeStarts::lost_gpu_seconds>("lostGPUSeconds"),
     Optional<&GpuTypeStarts::builder_gpu_seconds>("builderGPUSeconds"),
+    Optional<&GpuTypeStarts::late_compiles>("lateCompiles"),
+};
+
+constexpr Field<LateReport> kLateReport[] = {
+    Required<&LateReport::node>("node", kName),
+    Optional<&LateReport::report>("report"),
 };
 
 constexpr Field<StartSample> kStartSample[] = {
@@ -179,6 +185,7 @@ constexpr Field<Starts> kStarts[] = {
     Optional<&Starts::lost_seconds>("lostSeconds"),
     Optional<&Starts::recent, kStartSample>("recent", {.items = 64}),
     Optional<&Starts::counted_pod_uids>("countedPodUIDs", {.items = 256, .bytes = kUidBytes}),
+    Optional<&Starts::late_reports, kLateReport>("lateReports", {.items = kLateReportsMax}),
 };
 
 constexpr Field<Summary> kSummary[] = {

@@ -115,7 +115,10 @@ void AddBundlesToProve(const PlanContext& context, Wanted& wanted) {
 
 Distribution DecideDistribution(const PlanContext& context, const CountedStarts& starts) {
   const Bundles& bundles = context.builds.bundles;
-  Wanted wanted{.bundles = bundles, .windows = starts.windows, .run_as = RunAsNames(context)};
+  Wanted wanted{.bundles = bundles,
+                .windows = starts.windows,
+                .starts = starts.starts,
+                .run_as = RunAsNames(context)};
   for (size_t target = 0; target < context.targets.size(); ++target) {
     wanted.by_target.push_back(WantedBundles(context, bundles, target));
   }

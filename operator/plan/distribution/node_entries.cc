@@ -6,6 +6,7 @@
 #include "lib/api/json/limits.h"
 #include "operator/plan/decisions.h"
 #include "operator/plan/nodes/offer.h"
+#include "operator/plan/starts/late_compiles.h"
 
 namespace cachewarm::plan {
 
@@ -135,6 +136,7 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
   if (before != nullptr) {
     entry.renew = before->renew;
     entry.renewed_for = before->renewed_for;
+    entry.late_counted = before->late_counted;
   } else {
     // From an earlier entry, the node may still have a cache directory with a suspended bundle.
     // With a different value of `renew`, the agent creates a new directory.
@@ -154,6 +156,15 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
   out.warmups.push_back(std::move(entry));
   out.captures = SortedEntries(context.builds.captures, index);
   return out;
+}
+
+// Names the report of late compiles that is counted. The status is written before the NodeCaches,
+// so an agent drops a report only after its entries are in the totals.
+void AcknowledgeReport(const api::Starts& starts, const NodeState& node, api::NodeCacheSpec& spec) {
+  const int64_t counted = CountedReport(starts, node.view->node->meta.name);
+  for (api::WantedWarmup& entry : spec.warmups) {
+    entry.late_counted = std::max(entry.late_counted, counted);
+  }
 }
 
 bool Differs(const api::NodeCacheSpec& a, const api::NodeCacheSpec& b) {
@@ -203,6 +214,7 @@ std::optional<api::NodeCacheSpec> ChangedEntries(const PlanContext& context, con
   const api::NodeCacheSpec present = PresentEntries(state, context.uid());
   api::NodeCacheSpec desired =
       context.deleting() ? api::NodeCacheSpec{} : Desired(context, wanted, node);
+  AcknowledgeReport(wanted.starts, state, desired);
   LimitSharedLists(context, state, desired);
   return Differs(desired, present) ? std::optional(std::move(desired)) : std::nullopt;
 }

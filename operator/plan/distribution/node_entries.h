@@ -18,6 +18,7 @@ struct Wanted {
   const Bundles& bundles;
   // CountedStarts::windows
   const std::map<size_t, std::vector<api::StartWindow>>& windows;
+  const api::Starts& starts;                                   // CountedStarts::starts
   std::vector<std::vector<api::WantedBundle>> by_target = {};  // indexed like PlanContext::targets
   // The bundles of nodes on which a bundle is proven, by index of the node, instead of by_target.
   std::map<size_t, std::vector<api::WantedBundle>> by_node = {};

@@ -11,6 +11,7 @@
 #include "lib/gate/core/held.h"
 #include "operator/plan/acceptance/injectable.h"
 #include "operator/plan/decisions.h"
+#include "operator/plan/starts/late_compiles.h"
 #include "operator/plan/starts/savings.h"
 #include "operator/plan/starts/start_cause.h"
 #include "operator/plan/starts/start_event.h"
@@ -279,6 +280,7 @@ CountedStarts DecideStarts(const PlanContext& context) {
     out.starts.counting_started_time = context.stamp();
   }
   if (out.starts.counting_started_time != WallTime{}) {
+    CountLateCompiles(context, out.starts);
     for (const Target& target : context.targets) {
       TotalsOf(out.starts, target.gpu_type);  // so that its counters are served from 0 on
     }

@@ -3,7 +3,7 @@
 that it did not save. The engine is a script that leaves the files of torch's Inductor."""
 
 import pytest
-from harness import pods
+from harness import metrics, pods
 from harness.cluster import Cluster
 from harness.compiler import PORT
 from harness.kubectl import Kubectl
@@ -43,6 +43,7 @@ case "$(behaviour)" in
     while [ "$(ls "$dir" | grep -c here)" -lt 2 ]; do sleep 1; done
     if mkdir "$dir/taken" 2>/dev/null; then take "$one"; else compile "$two"; fi
     sleep 2 ;;
+  late) take "$one"; take "$two"; sleep 2; (sleep 12; compile "$dir/fxgraph/dd/fdd/4") & ;;
   waits) while [ "$(behaviour)" = waits ]; do sleep 1; done; compile_all ;;
   *) if [ -f "$one" ]; then take "$one"; take "$two"; sleep 2; else compile_all; fi ;;
 esac
@@ -133,6 +134,25 @@ class TestOneNode:
         notes = [note_of(shared, pod) for pod in known]
         assert [note["result"] for note in notes] == ["unknown", "unknown"], notes
         assert all(note["savedSeconds"] <= 0 for note in notes), notes
+
+    def test_compile_after_ready_is_counted_and_the_start_is_a_hit(
+        self, shared: Kubectl, warmup: Warmup, product: Product, behave
+    ):
+        def late_compiles() -> float:
+            mine = {"namespace": shared.namespace, "warmup": "claims"}
+            samples = metrics.parse(product.metrics("operator"))
+            counts = metrics.by_label(samples, "cachewarm_late_compiles_total", "warmup", **mine)
+            return counts.get("claims", 0)
+
+        behave("late")
+        shared.scale("deployment", "claims", 1)
+        wait_for("one pod is left", lambda: len(pods.of(shared, "claims")) == 1, 60, shared)
+        note = note_of(shared, replace(shared, pods.of(shared, "claims")[0]))
+        assert note["result"] == "hit", note
+        assert late_compiles() == 0, "an entry of a start was counted as late"
+        wait_for("the late compile is counted", lambda: late_compiles() == 1, 120, shared)
+        of_types = warmup.status["starts"]["gpuTypes"]
+        assert sum(each.get("lateCompiles", 0) for each in of_types) == 1, of_types
 
 
 def test_bundle_that_arrives_during_a_start_is_neither_hit_nor_missed(

@@ -234,6 +234,33 @@ TEST_F(LoopTest, RestartReportsSameStatus) {
   EXPECT_EQ(status_.warmups, before);
 }
 
+TEST_F(LoopTest, ReportsLateCompilesUntilTheyAreCounted) {
+  Want({});
+  loop_->RunIteration();
+  watcher_.SetEvents(Warmup().generation, {{.type = FileEventType::kMovedTo,
+                                            .time = clock_.Now() + seconds(5),
+                                            .path = kIndexFile}});
+  for (int i = 0; i < 10; ++i) {
+    clock_.Advance(seconds(10));
+    loop_->RunIteration();
+  }
+  const api::LateCompiles reported = Warmup().late_compiles;
+  EXPECT_EQ(reported.entries, 1);
+
+  api::NodeCache node_cache{.name = "node-a", .uid = "nc-1", .status = status_};
+  node_cache.spec.warmups = {
+      {.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name, .run_as = {kMount.run_as}}};
+  Restart();
+  loop_->SetDesired(std::make_shared<const api::NodeCache>(node_cache));
+  loop_->RunIteration();
+  EXPECT_EQ(Warmup().late_compiles, reported) << "the operator may not have counted it yet";
+
+  node_cache.spec.warmups[0].late_counted = reported.report;
+  loop_->SetDesired(std::make_shared<const api::NodeCache>(node_cache));
+  loop_->RunIteration();
+  EXPECT_EQ(Warmup().late_compiles, api::LateCompiles());
+}
+
 TEST_F(LoopTest, ReportsCaptureUntilRequestIsRemoved) {
   Want({});
   loop_->RunIteration();

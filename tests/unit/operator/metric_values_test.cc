@@ -228,6 +228,7 @@ TEST(EveryMetricHasATestOfItsValue, OfTheOperator) {
        {"cachewarm_saved_gpu_seconds_total", {executor, "ServesTheTotalsOfTheStatus"}},
        {"cachewarm_lost_gpu_seconds_total", {executor, "ServesTheTotalsOfTheStatus"}},
        {"cachewarm_builder_gpu_seconds_total", {executor, "ServesTheTotalsOfTheStatus"}},
+       {"cachewarm_late_compiles_total", {executor, "ServesTheTotalsOfTheStatus"}},
        {"cachewarm_compile_seconds", {executor, "ObservesStartsAndBuildsOnceTheStatusIsWritten"}},
        {"cachewarm_pods_held",
         {warmups, "PodsThatCannotBeReleasedAreCountedAsHeldAndThenAsOverdue"}},

@@ -50,6 +50,7 @@ TEST(OperatorMetrics, ForgetWhatOnlyALeaderServes) {
   metrics.saved_gpu_seconds.RaiseTo({"default", "llama", "cpu"}, 1);
   metrics.lost_gpu_seconds.RaiseTo({"default", "llama", "cpu"}, 1);
   metrics.builder_gpu_seconds.RaiseTo({"default", "llama", "cpu"}, 1);
+  metrics.late_compiles.RaiseTo({"default", "llama", "cpu"}, 1);
   metrics.nodes_waiting.Set({"default", "llama"}, 1);
   metrics.suspended_bundles.Set({"default", "llama"}, 1);
   metrics.pods_held.Set({"default", "llama"}, 1);

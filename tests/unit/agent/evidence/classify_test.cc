@@ -9,7 +9,9 @@ namespace cachewarm::agent {
 namespace {
 
 using api::StartResult;
+using ::testing::_;
 using ::testing::ElementsAre;
+using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
 constexpr WallTime kStart{Duration(1'700'000'000'000)};
@@ -270,6 +272,20 @@ TEST(ClassifyStart, ClassifiesUserDefinedCache) {
 TEST(StartWindow, IsWidenedForWholeSeconds) {
   EXPECT_EQ(WindowBegin(Window()), kStart - std::chrono::seconds(1));
   EXPECT_EQ(WindowEnd(Window()), kStart + std::chrono::seconds(32));
+}
+
+TEST(CompiledIn, ReturnsIndexEntriesThatArrivedAndNoOtherFile) {
+  const Script script = Script()
+                            .Read(kAot)
+                            .Touch(kLock)
+                            .InPlace(kMainSo)
+                            .MoveIn(kPy)
+                            .MoveIn(kFx)
+                            .MoveIn(kFx)
+                            .Touch("jax/a-cache")
+                            .InPlace("jax/b-cache");
+  EXPECT_THAT(CompiledIn(script.record(), kStart, caches::CacheTable::AllPresets()),
+              ElementsAre(Pair(kFx, kStart + std::chrono::seconds(11)), Pair("jax/b-cache", _)));
 }
 
 TEST(UsedIn, ReturnsUsedFilesThatMayTravel) {

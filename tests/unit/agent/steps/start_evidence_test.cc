@@ -22,7 +22,11 @@ constexpr char kOtherIndexFile[] = "inductor/fxgraph/zz/fnew/e";
 
 class StartsTest : public ::testing::Test, protected Workbench {
  protected:
-  StartsTest() : context_(ContextWith(workers_)), starts_(context_, tables_), begin_(clock_.Now()) {
+  StartsTest()
+      : context_(ContextWith(workers_)),
+        spans_(context_, tables_),
+        starts_(context_, tables_, spans_),
+        begin_(clock_.Now()) {
     tables_.Update({{.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name}});
   }
 
@@ -47,6 +51,7 @@ class StartsTest : public ::testing::Test, protected Workbench {
   bundle::WorkerPool workers_{1, 1};
   Context context_;
   Tables tables_;
+  StartSpans spans_;
   Starts starts_;
   WallTime begin_;
 };
@@ -209,6 +214,40 @@ TEST_F(StartsTest, AmbiguousConcurrentStartsAreUnknown) {
   for (const api::StartEvidence& evidence : starts_.Statuses()) {
     EXPECT_EQ(evidence.result, api::StartResult::kUnknown) << evidence.pod_uid;
   }
+}
+
+// File events do not name the process that wrote a file.
+TEST_F(StartsTest, PartialStartBesideAPodThatCompilesIsUnknown) {
+  Activate(kWarmTree, -1000);
+  watcher_.SetEvents(kWarmTree, {Event(FileEventType::kMovedTo, -60, "inductor/fxgraph/aa/fa/e"),
+                                 Event(FileEventType::kRead, 2, kIndexFile),
+                                 Event(FileEventType::kMovedTo, 3, kOtherIndexFile)});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kUnknown);
+  EXPECT_EQ(starts_.Statuses().at(0).written, 1);
+}
+
+TEST_F(StartsTest, CompileOfAnEarlierStartOrLongAgoLeavesAStartPartial) {
+  Activate(kWarmTree, -5000);
+  watcher_.SetEvents(kWarmTree, {Event(FileEventType::kMovedTo, -700, "inductor/fxgraph/aa/fa/e"),
+                                 Event(FileEventType::kMovedTo, -60, "inductor/fxgraph/ab/fb/e"),
+                                 Event(FileEventType::kRead, 2, kIndexFile),
+                                 Event(FileEventType::kMovedTo, 3, kOtherIndexFile)});
+  spans_.Update({.starts = {Window("before", -70, -50)}});
+  spans_.Update({});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kPartial);
+}
+
+TEST_F(StartsTest, HitBesideAPodThatCompiledIsAHit) {
+  Activate(kWarmTree, -1000);
+  watcher_.SetEvents(kWarmTree, {Event(FileEventType::kMovedTo, -60, "inductor/fxgraph/aa/fa/e"),
+                                 Event(FileEventType::kRead, 2, kIndexFile)});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kHit);
 }
 
 TEST_F(StartsTest, ConcurrentStartsWithOnlyReadsAreHits) {

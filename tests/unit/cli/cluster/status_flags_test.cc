@@ -67,6 +67,8 @@ class StatusFlags : public ClusterFixture {
         {.type = "Ready", .status = ready, .reason = "Accepted", .message = "ok"},
         {.type = "Warm", .status = "False", .reason = "Fetching", .message = "soon"}};
     status.starts.counts.hit = 9;
+    status.starts.gpu_types = {{.gpu_type = "cpu", .late_compiles = 3},
+                               {.gpu_type = kType, .late_compiles = 4}};
     status.starts.cold_median_seconds = 190;
     status.bundles = {{.key = std::string(64, 'b'),
                        .gpu_type = kType,
@@ -221,6 +223,7 @@ TEST_F(StatusFlags, OutputSelectsTheFormat) {
   const Json json = Parsed(Status({"llama", "--output", "json"}))["warmups"][0];
   EXPECT_EQ(json["name"], "llama");
   EXPECT_EQ(json["starts"]["hit"], 9);
+  EXPECT_EQ(json["lateCompiles"], 7);
   EXPECT_EQ(json["ready"]["status"], "True");
   ASSERT_EQ(json["progress"].size(), 1U);
   EXPECT_EQ(json["progress"][0]["bytesPerSecond"], 20'000'000);

@@ -43,14 +43,18 @@ TEST(ReportModel, WarmupsAreSortedByNetSavingAndSummed) {
                                .gpu_types = {{.gpu_type = kTypeA,
                                               .saved_gpu_seconds = 8,
                                               .lost_gpu_seconds = 1,
-                                              .builder_gpu_seconds = 4},
-                                             {.gpu_type = kTypeB, .saved_gpu_seconds = 2}},
+                                              .builder_gpu_seconds = 4,
+                                              .late_compiles = 3},
+                                             {.gpu_type = kTypeB,
+                                              .saved_gpu_seconds = 2,
+                                              .late_compiles = 2}},
                                .saved_seconds = 7})));
   const Report report = collector.Finish(WallTime{}, "1");
   EXPECT_THAT(NamesOf(report.warmups), ElementsAre("a/y", "a/x"));
   EXPECT_EQ(report.warmups[0].saved_gpu_seconds, 10);
   EXPECT_EQ(report.total.NetSeconds(), -13);
   EXPECT_EQ(report.total.builder_gpu_seconds, 4);
+  EXPECT_EQ(report.total.late_compiles, 5);
   EXPECT_EQ(report.total.counts.hit, 6);
   EXPECT_EQ(CountedStarts(report.total.counts), 9) << "without builders and unknown ones";
   EXPECT_EQ(StartsWithoutUse(report.total.counts), 2);

@@ -136,14 +136,16 @@ Starts FullStarts() {
                          .lost_seconds = 3,
                          .saved_gpu_seconds = 26'520,
                          .lost_gpu_seconds = 6,
-                         .builder_gpu_seconds = 90.5}},
+                         .builder_gpu_seconds = 90.5,
+                         .late_compiles = 21}},
           .hold_median_seconds = 2,
           .cold_median_seconds = 41,
           .warm_median_seconds = 5.5,
           .saved_seconds = 13'260,
           .lost_seconds = 3,
           .recent = {sample},
-          .counted_pod_uids = {"77aa", "88bb"}};
+          .counted_pod_uids = {"77aa", "88bb"},
+          .late_reports = {{.node = "node-a", .report = 1'700'000'060'000}}};
 }
 
 }  // namespace
@@ -238,7 +240,8 @@ NodeCacheSpec FullNodeCacheSpec() {
                    .renewed_for = {"77aa:1", "88bb:1"},
                    .fetch_priority = kFetchPriorityBound,
                    .fetch_granted_time = At(1001),
-                   .retain = 0}};
+                   .retain = 0,
+                   .late_counted = 1'700'000'060'000}};
   spec.evict = {
       {.generation = "cold-0123456789abcdef", .warmup_uid = "0b9c", .unlinked_time = At(70'000)}};
   spec.captures = {{.id = "77aa",
@@ -297,6 +300,10 @@ NodeCacheStatus FullNodeCacheStatus() {
                                   .fetch_seconds = 1.5,
                                   .reason = "FetchFailed",
                                   .message = "registry is away"}},
+                     .late_compiles = {.report = 1'700'000'061'000,
+                                       .entries = 12,
+                                       .first_time = At(40'000),
+                                       .last_time = At(60'000)},
                      .message = "u1001 cannot be prepared"}};
   status.captures = {
       {.id = "77aa",

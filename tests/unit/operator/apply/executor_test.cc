@@ -57,7 +57,8 @@ TEST_F(ExecutorTest, ServesTheTotalsOfTheStatus) {
                                    .lost_seconds = 2,
                                    .saved_gpu_seconds = 25,
                                    .lost_gpu_seconds = 4,
-                                   .builder_gpu_seconds = 80},
+                                   .builder_gpu_seconds = 80,
+                                   .late_compiles = 21},
                                   {.gpu_type = "nvidia/l4/sm_89"}};
   const auto starts = [this](const std::string& type, const std::string& result) {
     return Metric("cachewarm_pod_starts_total{namespace=\"default\",warmup=\"llama\",gpu_type=\"" +
@@ -74,6 +75,10 @@ TEST_F(ExecutorTest, ServesTheTotalsOfTheStatus) {
     EXPECT_EQ(Metric("cachewarm_saved_gpu_seconds_total" + cpu), 25);
     EXPECT_EQ(Metric("cachewarm_lost_gpu_seconds_total" + cpu), 4);
     EXPECT_EQ(Metric("cachewarm_builder_gpu_seconds_total" + cpu), 80);
+    EXPECT_EQ(Metric("cachewarm_late_compiles_total" + cpu), 21);
+    EXPECT_EQ(Metric("cachewarm_late_compiles_total{namespace=\"default\",warmup=\"llama\","
+                     "gpu_type=\"nvidia/l4/sm_89\"}"),
+              0);
     for (const api::StartResult result : api::kStartResults) {
       EXPECT_EQ(starts("nvidia/l4/sm_89", std::string(Name(result))), 0);
     }
