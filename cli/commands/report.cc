@@ -29,7 +29,7 @@ struct ReportTarget {
   std::string name;
 };
 
-// Returns an error if `name` is anything but an earlier report or an empty file.
+// Returns an error if `name` exists and is neither an earlier report nor an empty file.
 absl::Status CheckReplaceable(const fs::Dir& parent, const std::string& name) {
   const auto stat = parent.Stat(name);
   if (absl::IsNotFound(stat.status())) {

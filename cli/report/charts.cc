@@ -18,7 +18,8 @@ constexpr double kBarsPercent = 64;
 constexpr double kBarPercentMin = 0.4;
 constexpr int kBarIntervals = 3;
 
-constexpr int kLabelHeight = 18;  // pixels, as everything below
+// Heights in pixels.
+constexpr int kLabelHeight = 18;
 constexpr int kBarHeight = 11;
 constexpr int kBarGap = 2;
 constexpr int kRowGap = 13;
