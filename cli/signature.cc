@@ -20,4 +20,14 @@ absl::Status CheckKey(const OpenedReference& source, const Digest& digest, const
   return check.good ? absl::OkStatus() : absl::DataLossError(check.problem);
 }
 
+absl::StatusOr<OpenedBundle> OpenBundle(const std::string& text, const Arguments& arguments,
+                                        const Console& console) {
+  OpenedBundle out;
+  CW_ASSIGN_OR_RETURN(out.source, OpenReference(text, arguments, console));
+  CW_ASSIGN_OR_RETURN(const Digest digest, out.source.Resolve(console.stop));
+  CW_RETURN_IF_ERROR(CheckKey(out.source, digest, arguments.Value("key"), console.stop));
+  CW_ASSIGN_OR_RETURN(out.bundle, bundle::ReadBundle(out.source.place(), digest, console.stop));
+  return out;
+}
+
 }  // namespace cachewarm::cli

@@ -146,8 +146,8 @@ class Evictor {
   }
 
   // Offers all retained trees: pods may have some of them mounted, so the agent does not know which
-  // ones can be removed. Then switches links of mounts that the node no longer lists. Trees whose
-  // links go with them do not count as relief: their warmups may still exist.
+  // ones can be removed. Then switches links of mounts that the node no longer lists. The space of
+  // offers with a link does not count: the operator does not confirm them while the warmup exists.
   void RelievePressure() {
     if (IsNone(input_.shortage)) {
       return;
@@ -170,7 +170,7 @@ class Evictor {
     }
   }
 
-  // Offers with a link may never be confirmed, so they leave room for others.
+  // Limits offers with a link, which may never be confirmed, so that others are not crowded out.
   void LimitOffers() {
     constexpr size_t kLinkedMax = 96;
     size_t linked = 0;

@@ -18,7 +18,6 @@
 #include "lib/gate/client/release.h"
 #include "lib/gate/client/slow_namespace_limiter.h"
 #include "lib/gate/core/held.h"
-#include "lib/gate/core/patch.h"
 #include "lib/kube/core/error.h"
 #include "lib/kube/core/watcher.h"
 
@@ -257,10 +256,10 @@ class Release {
   absl::StatusOr<bool> Patch(api::Pod pod, Duration held, std::stop_token stop) {
     const double seconds = std::chrono::duration<double>(held).count();
     for (int tries = 1;; ++tries) {
-      CW_ASSIGN_OR_RETURN(const Json patch, gate::ReleasePatch(pod, {.reason = request_.reason,
-                                                                     .held_seconds = seconds}));
-      auto released = gate::Release(dependencies_.client,
-                                    {.pod = pod, .operations = patch, .manager = kManager}, stop);
+      auto released = gate::Release(
+          dependencies_.client,
+          {.pod = pod, .reason = request_.reason, .held_seconds = seconds, .manager = kManager},
+          stop);
       const bool moved =
           absl::IsAborted(released.status()) || absl::IsInvalidArgument(released.status());
       if (!moved || tries == kReleaseTries) {

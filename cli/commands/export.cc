@@ -86,12 +86,8 @@ absl::StatusOr<Origin> FindOrigin(const Arguments& arguments, Console& console) 
     return UsageError("--bundle, --store, --dir: give only one of them");
   }
   if (const std::string bundle = arguments.Value("bundle"); !bundle.empty()) {
-    CW_ASSIGN_OR_RETURN(const OpenedReference store, OpenReference(bundle, arguments, console));
-    CW_ASSIGN_OR_RETURN(const Digest digest, store.Resolve(console.stop));
-    CW_RETURN_IF_ERROR(CheckKey(store, digest, arguments.Value("key"), console.stop));
-    CW_ASSIGN_OR_RETURN(const bundle::Bundle found,
-                        bundle::ReadBundle(store.place(), digest, console.stop));
-    return Unpacked(store, found, arguments, console);
+    CW_ASSIGN_OR_RETURN(const OpenedBundle opened, OpenBundle(bundle, arguments, console));
+    return Unpacked(opened.source, opened.bundle, arguments, console);
   }
   const std::string inherited = console.Environment("TORCHINDUCTOR_CACHE_DIR");
   if (given == 0 && arguments.Value("name").empty() && !inherited.empty()) {

@@ -235,7 +235,7 @@ absl::StatusOr<int> Gc(const Arguments& arguments, Console& console) {
     }
   }
   if (arguments.Has("keep-used")) {
-    // After the store was listed, so that a bundle that becomes wanted meanwhile is not deleted.
+    // Read the cluster after the store, so that a bundle that becomes needed meanwhile is kept.
     CW_RETURN_IF_ERROR(AddWanted(arguments, console, policy));
   }
   absl::Status status;
@@ -310,10 +310,10 @@ Verb GcVerb() {
       .operands = "",
       .summary = "Delete old bundles of a store",
       .text =
-          "Keeps the newest bundles of each key (--retain), tagged bundles, bundles that are\n"
-          "too young, and the signatures of kept bundles. Deletes the others with their\n"
-          "signatures, and reports every bundle with the reason. Publishers may run at the\n"
-          "same time.\n\n"
+          "Keeps the newest bundles of each key (--retain), tagged bundles, bundles published or\n"
+          "replaced less than --older-than ago, and the signatures of kept bundles. Deletes the\n"
+          "others with their signatures, and reports every bundle with the reason. Publishers may\n"
+          "run at the same time.\n\n"
           "Without --keep-used, the decision depends only on the number of newer bundles, age\n"
           "and tags. With it, a bundle that a node or a CacheWarmup of that cluster needs is\n"
           "never deleted. If several clusters share a store, collect only repositories that\n"

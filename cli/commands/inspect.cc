@@ -3,6 +3,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/reference.h"
+#include "cli/signature.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "lib/base/status.h"
@@ -86,15 +87,12 @@ void PrintText(const bundle::Bundle& found, bool with_entries, Console& console)
 }
 
 absl::StatusOr<int> Inspect(const Arguments& arguments, Console& console) {
-  CW_ASSIGN_OR_RETURN(const OpenedReference source,
-                      OpenReference(arguments.positionals()[0], arguments, console));
-  CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
-  CW_ASSIGN_OR_RETURN(const bundle::Bundle found,
-                      bundle::ReadBundle(source.place(), digest, console.stop));
+  CW_ASSIGN_OR_RETURN(const OpenedBundle opened,
+                      OpenBundle(arguments.positionals()[0], arguments, console));
   if (arguments.Has("json")) {
-    PrintJson(console, ToJson(found, arguments.Has("entries")));
+    PrintJson(console, ToJson(opened.bundle, arguments.Has("entries")));
   } else {
-    PrintText(found, arguments.Has("entries"), console);
+    PrintText(opened.bundle, arguments.Has("entries"), console);
   }
   return kOk;
 }

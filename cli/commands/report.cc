@@ -29,7 +29,7 @@ struct ReportTarget {
   std::string name;
 };
 
-// Returns an error if `name` is anything but an earlier report or an empty file.
+// Returns an error if `name` exists and is neither an earlier report nor an empty file.
 absl::Status CheckReplaceable(const fs::Dir& parent, const std::string& name) {
   const auto stat = parent.Stat(name);
   if (absl::IsNotFound(stat.status())) {
@@ -152,7 +152,7 @@ Verb ReportVerb() {
           "cost, and the bundles and nodes. The page has light and dark colours and fits a "
           "phone.\n\n"
           "All numbers come from the status of CacheWarmups and NodeCaches. A CacheWarmup keeps\n"
-          "its latest 64 starts one by one, and totals of all others. The verb needs list on\n"
+          "its latest 64 starts one by one, and totals of all starts. The verb needs list on\n"
           "cachewarmups, and on nodecaches for the part about nodes. It changes nothing in the\n"
           "cluster.\n\n"
           "  cachewarm report -o report.html\n"

@@ -15,21 +15,18 @@ namespace cachewarm::cli {
 namespace {
 
 absl::StatusOr<int> Unpack(const Arguments& arguments, Console& console) {
-  CW_ASSIGN_OR_RETURN(const OpenedReference source,
-                      OpenReference(arguments.positionals()[0], arguments, console));
-  CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
-  CW_RETURN_IF_ERROR(CheckKey(source, digest, arguments.Value("key"), console.stop));
-  CW_ASSIGN_OR_RETURN(const bundle::Bundle found,
-                      bundle::ReadBundle(source.place(), digest, console.stop));
+  CW_ASSIGN_OR_RETURN(const OpenedBundle opened,
+                      OpenBundle(arguments.positionals()[0], arguments, console));
+  const bundle::Bundle& found = opened.bundle;
   {
     Progress progress(console, "fetching", arguments.Has("quiet"));
     CW_RETURN_IF_ERROR(
-        MakeTree(source.place(), found,
+        MakeTree(opened.source.place(), found,
                  {.directory = arguments.positionals()[1], .limits = LimitsOf(arguments)}, progress,
                  console.stop));
   }
   if (arguments.Has("json")) {
-    PrintJson(console, {{"digest", digest.ToString()},
+    PrintJson(console, {{"digest", found.digest.ToString()},
                         {"directory", arguments.positionals()[1]},
                         {"files", found.config.entries.size()},
                         {"bytes", bundle::RawBytes(found.config)}});

@@ -12,28 +12,25 @@ namespace cachewarm::cli {
 namespace {
 
 absl::StatusOr<int> Verify(const Arguments& arguments, Console& console) {
-  CW_ASSIGN_OR_RETURN(const OpenedReference source,
-                      OpenReference(arguments.positionals()[0], arguments, console));
-  CW_ASSIGN_OR_RETURN(const Digest digest, source.Resolve(console.stop));
-  CW_RETURN_IF_ERROR(CheckKey(source, digest, arguments.Value("key"), console.stop));
-  CW_ASSIGN_OR_RETURN(const bundle::Bundle found,
-                      bundle::ReadBundle(source.place(), digest, console.stop));
+  CW_ASSIGN_OR_RETURN(const OpenedBundle opened,
+                      OpenBundle(arguments.positionals()[0], arguments, console));
+  const bundle::Bundle& found = opened.bundle;
   {
     Progress progress(console, "verifying", arguments.Has("quiet"));
     CW_RETURN_IF_ERROR(bundle::Verify(
-        source.place(), found,
+        opened.source.place(), found,
         {.on_progress = [&](int64_t done, int64_t total) { progress.Show(done, total); },
          .limits = LimitsOf(arguments)},
         console.stop));
   }
   if (arguments.Has("json")) {
-    PrintJson(console, {{"digest", digest.ToString()},
+    PrintJson(console, {{"digest", found.digest.ToString()},
                         {"files", found.config.entries.size()},
                         {"bytes", bundle::PackedBytes(found.manifest)},
                         {"intact", true},
                         {"signed", !arguments.Value("key").empty()}});
   } else {
-    console.out << fmt::format("{}: {} files, {}: intact{}\n", digest.ToString(),
+    console.out << fmt::format("{}: {} files, {}: intact{}\n", found.digest.ToString(),
                                found.config.entries.size(),
                                FormatBytes(bundle::PackedBytes(found.manifest)),
                                arguments.Value("key").empty() ? "" : ", signed");

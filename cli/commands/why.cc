@@ -85,12 +85,12 @@ Verb WhyVerb() {
       .summary = "Explain why a pod compiled instead of using its bundle",
       .text =
           "OBJECT is pod/NAME, or cachewarmup/NAME for the last start of that CacheWarmup that\n"
-          "was no hit. The operator compares each start that compiled with the start of the pod\n"
-          "that built the bundle: image, arguments, environment variables, GPU type, driver,\n"
+          "was not a hit. The operator compares each start that compiled with the start of the\n"
+          "pod that built the bundle: image, arguments, environment variables, GPU type, driver,\n"
           "CPU class, number of devices and mount path. The verb prints the difference that\n"
           "most likely changed the key of the engine's cache, and what to do. Values of\n"
           "arguments and variables are compared by keyed hashes and never shown.\n\n"
-          "It needs only get on pods and cachewarmups.\n\n"
+          "The verb needs only the right to get pods and cachewarmups.\n\n"
           "  cachewarm why pod/llama-7d9f-x2x5q -n team\n"
           "  cachewarm why cachewarmup/llama -n team\n",
       .options = {},

@@ -18,7 +18,7 @@ constexpr std::array<Rule, 14> kRules = {{
                  "spec.nodeName, or a reference to such a variable",
      .remedy = "give the variable the same value in all pods, or remove it",
      .known = "ai-dynamo/dynamo#10695: the pod's IP was part of the key; vllm-project/vllm#47573: "
-              "paths below HOME were",
+              "so were paths below HOME",
      .check = FindPerPodVariables},
     {.name = "nixl-side-channel-host",
      .severity = kWarning,

@@ -14,11 +14,12 @@ constexpr size_t kLabelColumns = 33;
 constexpr size_t kValueColumns = 13;
 // Part of the width for bars, in percent; the rest is for their values.
 constexpr double kBarsPercent = 64;
-// A bar of a value that is not zero is at least so long, in percent.
+// Least length of the bar of a value other than zero, in percent.
 constexpr double kBarPercentMin = 0.4;
 constexpr int kBarIntervals = 3;
 
-constexpr int kLabelHeight = 18;  // pixels, as everything below
+// Heights in pixels.
+constexpr int kLabelHeight = 18;
 constexpr int kBarHeight = 11;
 constexpr int kBarGap = 2;
 constexpr int kRowGap = 13;

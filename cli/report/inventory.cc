@@ -162,7 +162,7 @@ std::string NodesSection(const Report& report) {
   const auto [shown, omitted] = EndsOf(report.nodes, kNodeRowsMax, 0);
   section.lead = fmt::format(
       "{} {} {} of caches{}. {}{}", CountOfList(report.nodes, "node"),
-      report.nodes.size() == 1 ? "holds" : "hold", FormatBytes(report.node_bytes),
+      report.nodes.size() == 1 ? "has" : "have", FormatBytes(report.node_bytes),
       report.ns.empty() ? "" : ", those of other namespaces included",
       lacking == 0 ? "Each has all the bundles that it should have."
                    : fmt::format("{} without all the bundles that they should have.",

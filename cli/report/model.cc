@@ -84,7 +84,7 @@ bool IsProblem(const api::Condition& condition) {
     return condition.status == "True";
   }
   // A warmup that builds or distributes its bundle is not warm yet, and a paused one is not ready;
-  // neither needs anybody.
+  // neither needs attention.
   return condition.type == "Ready" && condition.status == "False" &&
          condition.reason != api::reason::kPaused;
 }

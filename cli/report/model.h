@@ -104,7 +104,7 @@ struct Report {
 // Returns the starts that count for the hit rate: all except builders, which must compile, and
 // those without evidence.
 int64_t CountedStarts(const api::StartCounts& counts);
-// Returns the starts that had no use of the cache although they count.
+// Returns the starts that count for the hit rate and did not use the cache.
 int64_t StartsWithoutUse(const api::StartCounts& counts);
 void AddCounts(const api::StartCounts& from, api::StartCounts& to);
 
@@ -118,7 +118,7 @@ class Collector {
   // Add an object as the API server sent it. One that cannot be decoded is listed in the report.
   void AddWarmup(const codec::Json& object);
   void AddNode(const codec::Json& object);
-  // Records that the NodeCaches cannot be read, for example for want of rights.
+  // Records that the NodeCaches cannot be read, for example because a right is missing.
   void SetNodesMissing(std::string message) { nodes_missing_ = std::move(message); }
 
   Report Finish(WallTime time, std::string version) const;

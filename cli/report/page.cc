@@ -92,7 +92,7 @@ std::string Tiles(const Report& report) {
        .note = fmt::format("in {}", FormatNumberOf(counted, "start"))},
       {.value = FormatSeconds(net_gpu),
        .label = "GPU time saved",
-       .note = fmt::format("after {} of builds", FormatSeconds(total.builder_gpu_seconds))},
+       .note = fmt::format("less {} spent on builds", FormatSeconds(total.builder_gpu_seconds))},
       {.value = FormatCount(bundles),
        .label = bundles == 1 ? "bundle in use" : "bundles in use",
        .note = FormatBytes(bytes)},

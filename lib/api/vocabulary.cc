@@ -104,11 +104,9 @@ constexpr ReasonMeaning kReasons[] = {
      "A killed compiler left a partially written file, which the agent removed."},
 
     {reason::kPodHeld, kPodEvent,
-     "The pod is held until a node is warm; the event names the time by which it is released in "
-     "any "
-     "case."},
+     "The pod is held until a node is warm, at the latest until the time that the event names."},
     {reason::kInjectionSkipped, kPodEvent,
-     "The pod was created without the cache; see the message."},
+     "The pod was created without the cache; the message gives the cause."},
     {reason::kStartedWarm, kPodEvent,
      "The first start of the pod used the cache, as a whole or in part; the message has the "
      "seconds that it took and saved."},

@@ -46,7 +46,7 @@ struct Placement {
   bool in_place = false;      // written under its final name: incomplete while a writer has it open
   bool always = false;        // captured even if no event shows its use: engines only stat it
   bool may_hold_cpp = false;  // may hold C++ kernels: their text, or their compiled graph
-  bool own_paths = false;     // names files of its directory by absolute paths (relocate.h)
+  bool own_paths = false;     // contains absolute paths of files in its directory (relocate.h)
   // True if a directory that is renamed into place is the result of a compile (DeepGEMM, TileLang).
   // False if the engine also renames directories on a hit (Triton below Inductor).
   bool directory_is_write = false;

@@ -152,67 +152,24 @@ class Walker {
   bool stopped_ = false;
 };
 
+// The behaviour of a removal at its limits.
+enum class OverLimit { kFail, kStopInPart };
+
 class Remover {
  public:
-  Remover(const WalkLimits& limits, uint64_t device)
-      : limits_(limits), device_(device), left_(limits.entries_max) {}
+  // `top` is the tree to remove, a name in the directory `top_fd`.
+  Remover(int top_fd, std::string top, uint64_t device, const WalkLimits& limits, OverLimit over)
+      : top_fd_(top_fd),
+        top_(std::move(top)),
+        device_(device),
+        limits_(limits),
+        left_(limits.entries_max),
+        over_(over) {}
 
-  absl::Status Directory(int fd, const std::string& path, int depth) {
-    if (depth > limits_.depth_max) {
-      return LimitExceeded(limits_, path);
-    }
-    CW_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(fd, left_, path));
-    left_ -= static_cast<int64_t>(names.size());
-    for (const std::string& name : names) {
-      CW_RETURN_IF_ERROR(Name(fd, name, fmt::format("{}/{}", path, name), depth));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Name(int fd, const std::string& name, const std::string& path, int depth) {
-    if (::unlinkat(fd, name.c_str(), 0) == 0 || errno == ENOENT) {
-      return absl::OkStatus();
-    }
-    const int unlink_error = errno;
-    const Fd child = OpenChild(fd, name);
-    if (!child.ok()) {
-      return ErrnoStatus(errno == ENOTDIR ? unlink_error : errno, path);
-    }
-    struct ::stat buffer {};
-    if (::fstat(child.get(), &buffer) != 0) {
-      return ErrnoStatus(errno, path);
-    }
-    if (buffer.st_dev != device_) {
-      return absl::FailedPreconditionError(
-          fmt::format("{}: another file system is mounted there; unmount it first", path));
-    }
-    // Make the directory writable, which an unprivileged owner of a 0555 directory needs. Ignore an
-    // error: unlinkat will report the reason.
-    static_cast<void>(::fchmod(child.get(), 0700));
-    CW_RETURN_IF_ERROR(Directory(child.get(), path, depth + 1));
-    if (::unlinkat(fd, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
-      return ErrnoStatus(errno, path);
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  const WalkLimits& limits_;
-  const uint64_t device_;
-  int64_t left_;
-};
-
-// Removes trees of any size in parts.
-class PartRemover {
- public:
-  // Directories that are too deep are moved next to `top`, a name in the directory `top_fd`.
-  PartRemover(int top_fd, std::string top, uint64_t device, int64_t entries_max)
-      : top_fd_(top_fd), top_(std::move(top)), device_(device), left_(entries_max) {}
-
-  // Returns true if the name is gone.
+  // Returns true if the name is gone, false if kStopInPart has reached the number of names.
   absl::StatusOr<bool> Name(int fd, const std::string& name, const std::string& path, int depth) {
     if (left_ <= 0) {
-      return false;
+      return over_ == OverLimit::kFail ? absl::StatusOr<bool>(LimitExceeded(limits_, path)) : false;
     }
     if (::unlinkat(fd, name.c_str(), 0) == 0 || errno == ENOENT) {
       --left_;
@@ -231,10 +188,12 @@ class PartRemover {
       return absl::FailedPreconditionError(
           fmt::format("{}: another file system is mounted there; unmount it first", path));
     }
-    if (depth >= kDepthMax) {
-      return MoveUp(fd, name, path, buffer.st_ino);
+    if (depth >= limits_.depth_max) {
+      return over_ == OverLimit::kFail ? LimitExceeded(limits_, path)
+                                       : MoveUp(fd, name, path, buffer.st_ino);
     }
-    // Ignore an error: unlinkat will report the reason.
+    // Make the directory writable, which an unprivileged owner of a 0555 directory needs. Ignore an
+    // error: unlinkat will report the reason.
     static_cast<void>(::fchmod(child.get(), 0700));
     CW_ASSIGN_OR_RETURN(const bool is_empty, Content(child.get(), path, depth));
     if (!is_empty) {
@@ -248,7 +207,6 @@ class PartRemover {
   }
 
  private:
-  static constexpr int kDepthMax = 64;
   static constexpr int64_t kBatch = 4096;  // names in memory for each level
 
   absl::StatusOr<bool> Content(int fd, const std::string& path, int depth) {
@@ -267,6 +225,7 @@ class PartRemover {
     }
   }
 
+  // Moves a directory that is too deep next to `top_`.
   absl::StatusOr<bool> MoveUp(int fd, const std::string& name, const std::string& path,
                               uint64_t inode) {
     --left_;
@@ -280,8 +239,25 @@ class PartRemover {
   const int top_fd_;
   const std::string top_;
   const uint64_t device_;
+  const WalkLimits limits_;
   int64_t left_;
+  const OverLimit over_;
 };
+
+absl::StatusOr<bool> Remove(const Dir& dir, std::string_view path, const WalkLimits& limits,
+                            OverLimit over) {
+  const auto parent = Parent::Of(dir, path);
+  if (absl::IsNotFound(parent.status())) {
+    return true;
+  }
+  CW_RETURN_IF_ERROR(parent.status());
+  struct ::stat buffer {};
+  if (::fstat(dir.fd(), &buffer) != 0) {
+    return ErrnoStatus(errno, dir.name());
+  }
+  return Remover(parent->fd(), parent->name(), buffer.st_dev, limits, over)
+      .Name(parent->fd(), parent->name(), FullName(dir, path), 0);
+}
 
 }  // namespace
 
@@ -299,30 +275,11 @@ absl::Status Walk(const Dir& dir, std::string_view path, const WalkLimits& limit
 }
 
 absl::Status RemoveTree(const Dir& dir, std::string_view path, const WalkLimits& limits) {
-  const auto parent = Parent::Of(dir, path);
-  if (absl::IsNotFound(parent.status())) {
-    return absl::OkStatus();
-  }
-  CW_RETURN_IF_ERROR(parent.status());
-  struct ::stat buffer {};
-  if (::fstat(dir.fd(), &buffer) != 0) {
-    return ErrnoStatus(errno, dir.name());
-  }
-  return Remover(limits, buffer.st_dev).Name(parent->fd(), parent->name(), FullName(dir, path), 0);
+  return Remove(dir, path, limits, OverLimit::kFail).status();
 }
 
 absl::StatusOr<bool> RemoveSome(const Dir& dir, std::string_view path, int64_t entries_max) {
-  const auto parent = Parent::Of(dir, path);
-  if (absl::IsNotFound(parent.status())) {
-    return true;
-  }
-  CW_RETURN_IF_ERROR(parent.status());
-  struct ::stat buffer {};
-  if (::fstat(dir.fd(), &buffer) != 0) {
-    return ErrnoStatus(errno, dir.name());
-  }
-  return PartRemover(parent->fd(), parent->name(), buffer.st_dev, entries_max)
-      .Name(parent->fd(), parent->name(), FullName(dir, path), 0);
+  return Remove(dir, path, {.entries_max = entries_max}, OverLimit::kStopInPart);
 }
 
 absl::Status MoveContent(const Dir& dir, std::string_view from, std::string_view to) {

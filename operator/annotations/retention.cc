@@ -29,8 +29,8 @@ NextStep DeleteBecause(const RetentionRequest& request, std::string_view why) {
                                           request.job, why)}}};
 }
 
-// True if as many CacheWarmups as are kept expire later. Of equal times, that with the greater name
-// counts as later, so that exactly kRetainedMax are kept.
+// True if at least kRetainedMax other CacheWarmups expire later. Of equal times, that with the
+// greater name counts as later, so that exactly kRetainedMax are kept.
 bool IsSurplus(const RetentionRequest& request, WallTime expires) {
   const std::string name = kube::NameOf(*request.present).name;
   const auto later =

@@ -13,10 +13,9 @@
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/client/release.h"
-#include "lib/gate/core/patch.h"
 #include "operator/apply/served_totals.h"
+#include "operator/render/affinity.h"
 #include "operator/render/applied.h"
-#include "operator/render/gate_release.h"
 
 namespace cachewarm::apply {
 namespace {
@@ -69,13 +68,14 @@ class SemaphoreGuard {
 
 absl::StatusOr<bool> ReleaseWith(kube::Client& client, const model::GateRelease& release,
                                  const render::HostRules& rules, std::stop_token stop) {
-  CW_ASSIGN_OR_RETURN(const Json patch,
-                      render::GateReleasePatch({.pod = *release.pod,
-                                                .reason = release.reason,
-                                                .held_seconds = release.held_seconds,
-                                                .hosts = rules}));
-  return gate::Release(
-      client, {.pod = *release.pod, .operations = patch, .manager = api::kOperatorManager}, stop);
+  const Json affinity = render::WithHostRules(*release.pod, rules);
+  return gate::Release(client,
+                       {.pod = *release.pod,
+                        .reason = release.reason,
+                        .held_seconds = release.held_seconds,
+                        .affinity = &affinity,
+                        .manager = api::kOperatorManager},
+                       stop);
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ using api::StartResult;
 constexpr size_t kOthersNamed = 4;  // further differences that the text names
 constexpr size_t kValueBytesMax = 80;
 
-// Factors of a key that status.bundles has even if the bundle records no factors.
+// Returns the factors of the builder. The image, the GPU type and the CPU class are known even if
+// the bundle records no factors.
 StartFactors KeyFactorsOf(const api::BundleStatus& bundle) {
   StartFactors out = Decode(bundle.factors);
   out["image"] = bundle.image;

@@ -14,13 +14,13 @@ constexpr std::string_view kSameValue = "Set the same value in all pods of the w
 constexpr std::string_view kRemoveDirectory =
     "Remove the variable, so that cachewarm sets it to a path below /var/cache/cachewarm";
 
-// One rule. `pattern` is a name, or a name with one "*" at its begin or end.
+// One rule. `pattern` is a name, or a name with one "*" at its beginning or end.
 struct Rule {
   std::string_view pattern;
   Knowledge knowledge;
 };
 
-constexpr Knowledge kIgnored = {Relevance::kNone, "no known engine keys on it", kSameValue};
+constexpr Knowledge kIgnored = {Relevance::kNone, "no known engine has it in its key", kSameValue};
 constexpr Knowledge kDirectory = {
     Relevance::kLikely, "it selects the directory in which the engine looks for compiled code",
     kRemoveDirectory, true};
@@ -92,7 +92,8 @@ constexpr Rule kVariables[] = {
     {"LIBTPU_INIT_ARGS", kXla},
     {"NUMBA_CACHE_DIR", kDirectory},
     {"NUMBA_*",
-     {Relevance::kKey, "numba keys on the processor and the options of its compiler", kSameValue}},
+     {Relevance::kKey, "numba's key contains the processor and the options of its compiler",
+      kSameValue}},
     {"FLASHINFER_WORKSPACE_BASE", kDirectory},
     {"FLASHINFER_LOG*", kIgnored},
     {"FLASHINFER_*",

@@ -9,7 +9,7 @@ namespace cachewarm::factors {
 
 // How likely a factor that differs makes an engine compile again, in ascending order.
 enum class Relevance {
-  kNone,      // no known engine keys on it: it is neither recorded nor compared
+  kNone,      // in the key of no known engine: it is neither recorded nor compared
   kPossible,  // nothing is known about it
   kLikely,    // changes which code is compiled, or where the engine looks for it
   kKey,       // part of the key of an engine's cache

@@ -121,8 +121,8 @@ struct Plan {
   // Step 6: annotations of pods, written before the releases; a rejected annotation does not
   // prevent the releases.
   std::vector<PodAnnotation> annotations;
-  // Step 7: gates to remove, with the patches of render::GateReleasePatch. Builders come first: all
-  // of them are released before any other pod.
+  // Step 7: pods to release by gate::Release(). Builders come first: all of them are released
+  // before any other pod.
   std::vector<GateRelease> releases;
   // Step 8: builder Jobs. They come last, so that they delay no release.
   std::vector<DesiredJob> jobs_to_create;  // the answer AlreadyExists counts as success

@@ -65,4 +65,10 @@ Json WithHostRules(const Json& affinity, const HostRules& rules) {
   return out;
 }
 
+Json WithHostRules(const api::Pod& pod, const HostRules& rules) {
+  const Json* affinity =
+      pod.object == nullptr ? nullptr : codec::At(*pod.object, {"spec", "affinity"});
+  return WithHostRules(affinity != nullptr ? *affinity : Json(), rules);
+}
+
 }  // namespace cachewarm::render

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/api/kubernetes.h"
 #include "lib/codec/json_fwd.h"
 
 // Adds rules to a pod's node affinity and keeps the present rules. The API server accepts only
@@ -26,5 +27,7 @@ struct HostRules {
 // Returns `affinity` (of a PodSpec, null if it has none) with the rules added. Truncates preferred
 // hosts to kPreferredMax, required and excluded hosts to kRequiredMax. Idempotent.
 codec::Json WithHostRules(const codec::Json& affinity, const HostRules& rules);
+// The same for the affinity of `pod`, whose `object` must have spec.affinity.
+codec::Json WithHostRules(const api::Pod& pod, const HostRules& rules);
 
 }  // namespace cachewarm::render

@@ -82,7 +82,8 @@ void DiskKeeper::AddTrash(const std::string& name, const std::string& warmup_uid
   if (const auto found = usage_.find(name); found != usage_.end()) {
     trash_ = trash_ + found->second;
     usage_.erase(found);
-    // Files that the tree shared with others of its warmup by hard links now belong to fewer trees.
+    // Measure the other trees of the warmup again: files that they share with this tree by hard
+    // links now belong to fewer trees, so each tree has a larger share.
     std::erase_if(measured_at_,
                   [&](const auto& each) { return owners_[each.first] == warmup_uid; });
   }

@@ -55,9 +55,10 @@ class DiskKeeper {
   std::map<std::string, MonoTime> measured_at_;
   DiskAmount trash_;
   int64_t trash_added_ = 0;  // number of AddTrash() calls
-  int64_t trash_emptied_ =
-      -1;                // the calls that the last pass covered; -1: none, there may be trash
-  MonoTime retry_at_{};  // of a trash that could not be emptied
+  // AddTrash() calls before the pass that last emptied the trash; -1: no pass has, and an earlier
+  // process may have left trash.
+  int64_t trash_emptied_ = -1;
+  MonoTime retry_at_{};  // time of the next attempt, after the trash could not be emptied
   bool running_ = false;
   int64_t covered_ = 0;  // trash_added_ when the running pass was started
   std::string logged_;

@@ -75,7 +75,7 @@ absl::Status Evictions::Discard(const std::string& path) {
   return absl::OkStatus();
 }
 
-// Notes the time for trees whose history does not contain the time of the unlink.
+// Records when this process first saw trees whose history has no time of the unlink.
 void Evictions::NoteUnlinked(const Inventory& inventory) {
   std::set<std::string> linked;
   for (const auto& [mount, link] : inventory.links) {

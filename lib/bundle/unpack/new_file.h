@@ -49,8 +49,8 @@ class PartedFile {
 
   const Entry& entry() const { return entry_; }
   bool is_checked() const { return is_checked_; }
-  // Writes `content` at `offset`. Creates the file if this is the first call. `maker` is that of
-  // the calling thread.
+  // Writes `content` at `offset`. Creates the file if this is the first call. Each thread passes a
+  // `maker` of its own.
   absl::Status Write(int64_t offset, std::string_view content, FileMaker& maker);
   // Call once for each part, after Write(); if is_checked(), in the order of the parts. After the
   // last one, sets the mtime, closes the file and returns true. DATA_LOSS if the sha256 differs.

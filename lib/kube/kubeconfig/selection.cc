@@ -214,7 +214,7 @@ std::string Joined(const std::vector<std::string>& files) {
   return fmt::format("{}", fmt::join(files, ", "));
 }
 
-// Returns the selected context; one without a name if --cluster and --user replace it.
+// Returns the selected context. Without one, if --cluster and --user are set: an empty context.
 absl::StatusOr<KubeconfigContext> ContextOf(const Kubeconfig& kubeconfig,
                                             const KubeconfigSelection& selection) {
   const bool is_given = !selection.context.empty();

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "operator/plan/decisions.h"
 #include "operator/plan/gates/candidate_nodes.h"
+#include "operator/plan/gates/hold_deadline.h"
 #include "operator/plan/gates/hold_policy.h"
 #include "operator/plan/gates/wait_estimator.h"
 
@@ -26,7 +29,7 @@ struct HeldPod {
 enum class GateAction {
   kRelease,
   kHold,        // until a node is warm; reserves capacity on the node that will be warm first
-  kHoldForNode  // until waiting for the node of FindWorthwhile() stops being worthwhile
+  kHoldForNode  // until waiting for one warming node stops being worthwhile
 };
 
 struct GateRule {
@@ -45,8 +48,33 @@ std::span<const GateRule> GateRules();
 // Returns the first rule that applies.
 const GateRule& FindGateRule(const HeldPod& held);
 
-// Returns the first warming node for which it is worthwhile to hold the pod; nullptr if there is
-// none. `cost` is set to the cost of holding the pod for that node.
-const WarmingNode* FindWorthwhile(const HeldPod& held, HoldCost& cost);
+struct ReleaseDecision {
+  std::string_view reason;
+  std::vector<size_t> preferred;  // indices into PlanContext::nodes
+};
+
+// The decision about one held pod: if `release` is set, the pod is released; otherwise it is held
+// until the next plan.
+struct GateDecision {
+  size_t pod = 0;
+  WallTime deadline{};
+  std::optional<ReleaseDecision> release;
+  bool excludes_unusable = false;  // the release excludes nodes without a usable directory
+};
+
+// The inputs of the decisions about the held pods of one warmup. Both arguments must outlive it.
+struct GateContext {
+  GateContext(const DistributedContext& distributed, GateDecisions& decisions);
+
+  const DistributedContext& context;
+  GateDecisions& out;
+  const WaitEstimator estimator;
+  const HoldDeadlines deadlines;
+  CandidateNodesCache candidates;
+};
+
+// Applies the first rule to the pod with this index in PlanContext::pods. Reserves capacity for it
+// in `gate.out`, and plans again when its hold may end before the deadline.
+GateDecision DecideGate(GateContext& gate, size_t index);
 
 }  // namespace cachewarm::plan

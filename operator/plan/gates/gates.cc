@@ -8,10 +8,8 @@
 #include "lib/api/reasons.h"
 #include "operator/model/pod_groups.h"
 #include "operator/plan/decisions.h"
-#include "operator/plan/gates/candidate_nodes.h"
 #include "operator/plan/gates/gate_rules.h"
 #include "operator/plan/gates/hold_deadline.h"
-#include "operator/plan/gates/wait_estimator.h"
 #include "operator/render/affinity.h"
 
 namespace cachewarm::plan {
@@ -22,54 +20,9 @@ namespace {
 
 constexpr size_t kExcludedHostnamesMax = 200'000;  // limit for all releases of one plan together
 
-struct ReleaseDecision {
-  std::string_view reason;
-  std::vector<size_t> preferred;  // indices into PlanContext::nodes
-};
-
-// The decision about one held pod: if `release` is set, the pod is released; otherwise it is held
-// until the next plan.
-struct GateDecision {
-  size_t pod = 0;
-  WallTime deadline{};
-  std::optional<ReleaseDecision> release;
-  bool excludes_unusable = false;  // the release excludes nodes without a usable directory
-};
-
-struct GateContext {
-  const DistributedContext& context;
-  GateDecisions& out;
-  const WaitEstimator& estimator;
-  HoldDeadlines deadlines;
-  CandidateNodesCache candidates;
-};
-
 double HeldSeconds(const Context& context, const api::Pod& pod) {
   const auto held = std::max(context.in.now - pod.meta.created, Duration{0});
   return std::chrono::duration<double>(held).count();
-}
-
-// Returns the warm nodes that the released pod should prefer; none if every candidate is warm,
-// because no affinity is then needed.
-std::vector<size_t> PreferWarm(const CandidateNodes& candidates) {
-  const bool all_warm =
-      candidates.warming.empty() && candidates.failing.empty() && candidates.cold.empty();
-  return all_warm ? std::vector<size_t>() : candidates.warm;
-}
-
-// True if the release excludes the nodes without a usable directory. False if no other node exists,
-// or if only excluded nodes have capacity now: the rollout could otherwise wait forever beside an
-// idle node.
-bool ExcludesUnusable(const Context& context, const Reserved& reserved,
-                      const CandidateNodes& candidates, const PodShape& shape) {
-  const bool elsewhere =
-      std::any_of(context.nodes.begin(), context.nodes.end(),
-                  [](const auto& node) { return node.possible && node.ready && node.prepared; });
-  const auto& unusable = candidates.unusable;
-  return elsewhere && !unusable.empty() &&
-         (!candidates.none() || std::none_of(unusable.begin(), unusable.end(), [&](size_t node) {
-           return Fits(context, reserved, node, shape);
-         }));
 }
 
 // Returns how many hostnames each of `pods` releases may exclude. This bounds the number of
@@ -77,93 +30,6 @@ bool ExcludesUnusable(const Context& context, const Reserved& reserved,
 size_t ExcludedMax(size_t pods) {
   return std::clamp(kExcludedHostnamesMax / std::max<size_t>(pods, 1), render::kPreferredMax,
                     render::kRequiredMax);
-}
-
-// Reserves capacity for a pod that stays held, so that no later pod is held for the same capacity.
-// A later pod that then fits nowhere is released, because an autoscaler adds nodes only for pods
-// without gates.
-void ReserveForHeldPod(Reserved& reserved, const CandidateNodes& candidates,
-                       const PodShape& shape) {
-  if (!candidates.warming.empty()) {
-    Reserve(reserved, candidates.warming.front().node, shape);
-  } else if (!candidates.failing.empty()) {
-    Reserve(reserved, candidates.failing.front(), shape);
-  } else if (!candidates.warm.empty()) {
-    Reserve(reserved, candidates.warm.front(), shape);
-  }
-}
-
-const BuilderCandidate* FindBuilderCandidate(const PlanContext& context, size_t pod) {
-  for (const BuilderCandidate& candidate : context.builds.candidates) {
-    if (candidate.pod == pod) {
-      return &candidate;
-    }
-  }
-  return nullptr;
-}
-
-ReleaseDecision MakeRelease(const HeldPod& held, std::string_view why,
-                            ReleasePreference preference) {
-  switch (preference) {
-    case ReleasePreference::kWarmNodes:
-      return {why, PreferWarm(held.candidates)};
-    case ReleasePreference::kBuilderNodes:
-      return {why, held.context.targets[held.builder->target].nodes};
-    case ReleasePreference::kNone:
-      break;
-  }
-  return {why, {}};
-}
-
-// Reserves capacity for a pod that waits for one node, and plans again when waiting stops being
-// worthwhile.
-void HoldForNode(const HeldPod& held, GateDecisions& out) {
-  HoldCost cost;
-  const WarmingNode& warming = *FindWorthwhile(held, cost);
-  const WallTime now = held.context.in.now;
-  out.effects.RequeueAt(WorthWaitingUntil(cost, *warming.forecast, now));
-  Reserve(out.reserved, warming.node, *held.pod.shape);
-}
-
-// Returns nullopt if the pod stays held.
-std::optional<ReleaseDecision> DecideRelease(const HeldPod& held, GateDecisions& out) {
-  const GateRule& rule = FindGateRule(held);
-  switch (rule.action) {
-    case GateAction::kHold:
-      ReserveForHeldPod(out.reserved, held.candidates, *held.pod.shape);
-      return std::nullopt;
-    case GateAction::kHoldForNode:
-      HoldForNode(held, out);
-      return std::nullopt;
-    case GateAction::kRelease:
-      break;
-  }
-  const WorkloadRule* never = rule.reason.empty() ? held.context.hold.never_held : nullptr;
-  return never != nullptr ? MakeRelease(held, never->reason, never->preference)
-                          : MakeRelease(held, rule.reason, rule.preference);
-}
-
-GateDecision EvaluateGate(GateContext& gate, size_t index) {
-  const DistributedContext& context = gate.context;
-  const PodView& pod = context.pods[index];
-  const CandidateNodes& before = gate.candidates.For(pod);
-  const HeldPod held{.context = context,
-                     .estimator = gate.estimator,
-                     .candidates = before,
-                     .pod = pod,
-                     .builder = FindBuilderCandidate(context, index),
-                     .deadline = gate.deadlines.DeadlineOf(*pod.pod)};
-  GateDecision out{
-      .pod = index, .deadline = held.deadline, .release = DecideRelease(held, gate.out)};
-  // The pod may have reserved the last capacity of a candidate.
-  const CandidateNodes& candidates = gate.candidates.For(pod);
-  const bool has_capacity = held.builder != nullptr && held.builder->has_capacity;
-  out.excludes_unusable =
-      has_capacity || ExcludesUnusable(context, gate.out.reserved, candidates, *pod.shape);
-  if (out.release && out.release->reason == reason::kReleasedWarm) {
-    Reserve(gate.out.reserved, candidates.warm.front(), *pod.shape);
-  }
-  return out;
 }
 
 // Holds all pods of a group or none: if one pod of the group is not held, the others are released,
@@ -260,18 +126,12 @@ void ReserveForUnbound(const Context& context, Reserved& reserved) {
 GateDecisions DecideGates(const DistributedContext& context) {
   GateDecisions out{.reserved = context.builds.reserved};
   ReserveForUnbound(context, out.reserved);
-  const WaitEstimator estimator(EstimatorInputs(context));
-  GateContext gate{.context = context,
-                   .out = out,
-                   .estimator = estimator,
-                   .deadlines = HoldDeadlines(context.in.pods,
-                                              MaxHold(context.in.warmup, context.in.constraints)),
-                   .candidates = CandidateNodesCache(context, estimator, out.reserved)};
+  GateContext gate(context, out);
   std::vector<GateDecision> decisions;
   for (size_t i = 0; i < context.pods.size(); ++i) {
     const PodView& pod = context.pods[i];
     if (pod.held && !pod.of_other_warmup && !pod.pod->meta.deleting) {
-      decisions.push_back(EvaluateGate(gate, i));
+      decisions.push_back(DecideGate(gate, i));
     }
   }
   KeepGroupsTogether(context, decisions);

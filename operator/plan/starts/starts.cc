@@ -59,7 +59,7 @@ const api::StartEvidence* EvidenceOf(const NodeState& node, const std::string& u
   return nullptr;
 }
 
-// True if a pod that was created without the cache should get an event that says why. While the
+// True if a pod that was created without the cache should get an event with the cause. While the
 // warmup injects, every such pod should. If the warmup injected earlier but does not now, a pod
 // should only if the warmup is not paused and the pod does not name another warmup.
 bool ShouldExplainSkippedPods(const PlanContext& context, const PodView& pod) {

@@ -7,7 +7,7 @@
 #include "lib/base/status.h"
 #include "lib/codec/json_path.h"
 #include "lib/kube/core/error.h"
-#include "operator/render/gate_release.h"
+#include "operator/render/affinity.h"
 #include "tests/contract/kube/backend.h"
 #include "tests/fakes/await.h"
 
@@ -57,10 +57,10 @@ class ReleaseContract : public KubeContract {
 
   absl::StatusOr<bool> Release(const Json& snapshot, const render::HostRules& rules) {
     CW_ASSIGN_OR_RETURN(const api::Pod pod, api::DecodePod(std::make_shared<const Json>(snapshot)));
-    CW_ASSIGN_OR_RETURN(
-        const Json patch,
-        render::GateReleasePatch({.pod = pod, .reason = "ReleasedWarm", .hosts = rules}));
-    return gate::Release(client(), {.pod = pod, .operations = patch, .manager = "test"}, {});
+    const Json affinity = render::WithHostRules(pod, rules);
+    return gate::Release(
+        client(), {.pod = pod, .reason = "ReleasedWarm", .affinity = &affinity, .manager = "test"},
+        {});
   }
 
   // Another client adds a preference after `snapshot`, as the API allows while the pod is gated.

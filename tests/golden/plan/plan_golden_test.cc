@@ -13,9 +13,10 @@
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/codec/yaml.h"
+#include "lib/gate/client/release.h"
 #include "operator/plan/decide.h"
+#include "operator/render/affinity.h"
 #include "operator/render/applied.h"
-#include "operator/render/gate_release.h"
 #include "tests/fakes/source_dir.h"
 
 // Cluster YAML in, Plan YAML out. NAME.yaml holds the objects as kubectl prints them, after one
@@ -99,14 +100,15 @@ Snapshot ReadSnapshot(const std::string& text) {
 }
 
 Json ReleaseJson(const GateRelease& release) {
+  const Json affinity = render::WithHostRules(
+      *release.pod, {.excluded = release.excluded, .preferred = release.preferred});
   return {{"pod", release.pod->meta.name},
           {"reason", release.reason},
           {"releaseEvent", release.event.note},
-          {"patch", Must(render::GateReleasePatch({.pod = *release.pod,
-                                                   .reason = release.reason,
-                                                   .held_seconds = release.held_seconds,
-                                                   .hosts = {.excluded = release.excluded,
-                                                             .preferred = release.preferred}}),
+          {"patch", Must(gate::ReleasePatch({.pod = *release.pod,
+                                             .reason = release.reason,
+                                             .held_seconds = release.held_seconds,
+                                             .affinity = &affinity}),
                          "patch")}};
 }
 

@@ -7,7 +7,7 @@
 
 #include "lib/api/names.h"
 #include "lib/codec/json_value.h"
-#include "lib/gate/core/patch.h"
+#include "lib/gate/client/release.h"
 #include "tests/unit/lib/gate/held_pod.h"
 
 namespace cachewarm::gate {
@@ -63,7 +63,7 @@ TEST(DecodeGates, ReadsTheReleaseFieldsOfAnInvalidPod) {
   EXPECT_TRUE(IsHeld(pod));
   EXPECT_EQ(pod.meta.name + pod.meta.ns + pod.meta.uid, "abu");
   EXPECT_EQ(pod.meta.created, kCreated);
-  EXPECT_TRUE(ReleasePatch(pod, {.reason = "ReleasedAtDeadline", .held_seconds = 1}).ok());
+  EXPECT_TRUE(ReleasePatch({.pod = pod, .reason = "ReleasedAtDeadline", .held_seconds = 1}).ok());
   for (const char* nothing : {"{}", "[]", "7", R"({"metadata":[],"spec":1})",
                               R"({"spec":{"schedulingGates":[7,{"name":8}]}})"}) {
     EXPECT_FALSE(IsHeld(DecodeGates(Json::parse(nothing)))) << nothing;
