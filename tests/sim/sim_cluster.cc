@@ -55,24 +55,6 @@ void SimCluster::Rollout(const std::string& revision, const std::string& image) 
   builder_.pod_template()["spec"]["containers"][0]["args"] = {revision};
 }
 
-void SimCluster::Kill(const std::string& pod) {
-  pods_.erase(pod);
-}
-
-void SimCluster::KillOne() {
-  if (!pods_.empty()) {
-    pods_.erase(std::next(pods_.begin(), static_cast<ptrdiff_t>(random_() % pods_.size())));
-  }
-}
-
-void SimCluster::KillInjected() {
-  std::erase_if(pods_, [](const auto& pod) { return pod.second.setup.injected; });
-}
-
-void SimCluster::KillUnready() {
-  std::erase_if(pods_, [](const auto& pod) { return !pod.second.setup.ready; });
-}
-
 size_t SimCluster::pods_injected() const {
   return static_cast<size_t>(std::count_if(pods_.begin(), pods_.end(), [](const auto& pod) {
     return pod.second.setup.injected && pod.second.setup.job.empty();
@@ -106,6 +88,11 @@ int SimCluster::misses_after(int second) const {
     return each.first >= second && each.second != api::StartResult::kHit &&
            each.second != api::StartResult::kBuilder;
   }));
+}
+
+int SimCluster::counted(api::StartResult result) const {
+  return static_cast<int>(std::count_if(results_.begin(), results_.end(),
+                                        [&](const auto& each) { return each.second == result; }));
 }
 
 int SimCluster::FreeSlots(const std::string& node) const {

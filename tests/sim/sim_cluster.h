@@ -103,7 +103,8 @@ class SimCluster {
   int longest_hold() const { return longest_hold_; }  // seconds, of any pod
   int elections(const std::string& key) const;
   int hits_after(int second) const;
-  int misses_after(int second) const;
+  int misses_after(int second) const;  // of any kind, cold starts too
+  int counted(api::StartResult result) const;
   size_t starts_ended() const { return ended_.size(); }
   size_t nodes() const { return nodes_.size(); }
 
