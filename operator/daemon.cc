@@ -21,6 +21,7 @@
 #include "operator/crd_check.h"
 #include "operator/dry_run/dry_run_queue.h"
 #include "operator/dry_run/dry_runs.h"
+#include "operator/dry_run/release_dry_runs.h"
 #include "operator/observe/annotation_triggers.h"
 #include "operator/observe/cluster_cache.h"
 #include "operator/observe/triggers.h"
@@ -98,7 +99,10 @@ struct Daemon::Components {
                        .on_result =
                            [this](const std::string& warmup, const model::AdmissionDryRun& result) {
                              warmups.CountDryRun(result);
+        release_dry_runs(
+            {.client = parts.client, .clock = parts.clock, .refusals = release_refusals}),
                              warmup_queue.Add(warmup);
+                       .releases = release_dry_runs,
                            }}),
         webhook({.ns = config.ns,
                  .root = config.root,
@@ -129,6 +133,7 @@ struct Daemon::Components {
                  .clock = parts.clock,
                  .metrics = parts.metrics,
                  .settings = SettingsOf(config),
+                 .release_dry_runs = release_dry_runs,
                  .agent_namespace = config.ns,
                  .factor_salt =
                      [this](std::stop_token stop) { return factor_salt.Get(std::move(stop)); },
@@ -180,6 +185,7 @@ struct Daemon::Components {
   controllers::Warmups warmups;
   controllers::Nodes nodes;
   controllers::HeldPods held;
+  dry_run::ReleaseDryRuns release_dry_runs;
   controllers::AnnotationRequests annotation_requests;
   std::vector<std::jthread> discarding;  // threads that DiscardKeys() starts
 };

@@ -18,6 +18,7 @@
 #include "operator/dry_run/dry_run_queue.h"
 #include "operator/dry_run/dry_runs.h"
 #include "operator/observe/observe_warmup.h"
+#include "operator/dry_run/release_dry_runs.h"
 
 namespace cachewarm::controllers {
 
@@ -41,6 +42,7 @@ class Warmups {
     const op::Metrics& metrics;
     model::Settings settings;
     std::string agent_namespace;
+    const dry_run::ReleaseDryRuns& release_dry_runs;
     // Returns Snapshot::factor_salt. May send a request.
     std::function<std::string(std::stop_token)> factor_salt;
     // Returns Snapshot::admission_missing. Called for every snapshot; must not block.
@@ -66,6 +68,8 @@ class Warmups {
   void ForgetOthers(const kube::ObjectName& name, const std::string& uid);
   // Observes and plans, on one thread at a time, so that only one snapshot with all nodes is in
   // memory. Returns the snapshot without its nodes, so that they do not stay in memory while the
+  // Queues a dry run of the release of a pod if one is due and the warmup may hold pods.
+  kube::Outcome RequestReleaseDryRun(const model::Snapshot& snapshot);
   // plan is executed, which takes longer than planning.
   std::pair<model::Snapshot, model::Plan> Decide(const api::CacheWarmup& warmup, std::string salt);
   model::Snapshot Observe(const api::CacheWarmup& warmup, std::string salt) const;

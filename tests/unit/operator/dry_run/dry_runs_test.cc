@@ -210,6 +210,7 @@ class DryRunQueueTest : public DryRunsTest {
   DryRunQueueTest()
       : keys(clock),
         queue({.dry_runs = dry_runs,
+               .releases = releases,
                .queue = keys,
                .clock = clock,
                .on_result = [this](const std::string& name, const model::AdmissionDryRun&) {
@@ -230,6 +231,8 @@ class DryRunQueueTest : public DryRunsTest {
 
   api::CacheWarmup warmup;
   kube::WorkQueue keys;
+  apply::ReleaseRefusals refusals{clock, [](const std::string&) {}};
+  ReleaseDryRuns releases{{.client = server, .clock = clock, .refusals = refusals}};
   DryRunQueue queue;
   std::vector<std::string> results;
 };
@@ -271,12 +274,31 @@ TEST_F(DryRunQueueTest, RepetitionWaitsForItsInterval) {
   EXPECT_EQ(results.size(), 2U);
 }
 
+TEST_F(DryRunQueueTest, ReleaseIsTriedBeforeTheCreation) {
+  const auto pod = std::make_shared<const api::Pod>(
+      api::DecodePod(server.Put(kube::kPods, op::testing::HeldPodObject("a", "llama"))).value());
+  queue.RequestRelease(warmup, pod);
+  queue.Request(warmup, request);
+  std::vector<std::string> sent;
+  server.OnWrite([&](const kube::Request& each, codec::Json&) {
+    sent.push_back(each.verb);
+    return absl::OkStatus();
+  });
+  Drain();
+  EXPECT_EQ(sent, (std::vector<std::string>{"patch", "create", "create"}));
+  queue.RequestRelease(warmup, pod);
+  Drain();
+  EXPECT_EQ(results.size(), 1U) << "a dry run of a release alone repeats no creation";
+  EXPECT_EQ(sent.size(), 3U) << "the answer is known";
+}
+
 // Time does not pass in this test: the dry runs of "team" hang for as long as it lasts.
 TEST_F(DryRunQueueTest, TenNamespacesWithSilentWebhooksDelayNoOther) {
   op::testing::HangingClient hanging(server, "team");
   DryRuns runs(hanging, clock);
   std::atomic<bool> done = false;
   DryRunQueue shared({.dry_runs = runs,
+                      .releases = releases,
                       .queue = keys,
                       .clock = clock,
                       .on_result = [&](const std::string& name, const model::AdmissionDryRun&) {
