@@ -77,7 +77,7 @@ struct Daemon::Components {
         held_queue(parts.clock, UpTo(kHeldRetry)),
         annotation_queue(parts.clock),
         dry_run_keys(parts.clock),
-        triggers(cluster, {warmup_queue, node_queue, held_queue}, config.ns),
+        triggers(cluster, {warmup_queue, node_queue, held_queue}, config.ns, parts.clock),
         annotation_triggers(cluster, annotation_queue),
         events(runtime,
                {.controller = std::string(kReportingController), .instance = config.identity}),
