@@ -147,6 +147,7 @@ void SimCluster::RunAgents() {
 }
 
 void SimCluster::RunFetches(const std::string& node, const api::WantedWarmup& wanted) {
+  const bool fails = store_down_ || broken_.contains(node);
   std::vector<api::NodeBundle> bundles;
   for (const api::WantedBundle& bundle : wanted.bundles) {
     const std::string place = node + "/" + bundle.digest.ToString();
@@ -155,7 +156,7 @@ void SimCluster::RunFetches(const std::string& node, const api::WantedWarmup& wa
         known->second != builder_.cache(node).status.node.cpu_class) {
       Violate("node " + node + " was given a bundle of another CPU class");
     }
-    if (!fetched_at_.contains(place) && !store_down_) {
+    if (!fetched_at_.contains(place) && !fails) {
       fetched_at_[place] = now_ + setup_.fetch_seconds;
     }
     const auto at = fetched_at_.find(place);
@@ -163,7 +164,7 @@ void SimCluster::RunFetches(const std::string& node, const api::WantedWarmup& wa
     if (at != fetched_at_.end() && now_ >= at->second) {
       out.state = api::BundleState::kActive;
       out.fetch_seconds = setup_.fetch_seconds;
-    } else if (store_down_) {
+    } else if (fails) {
       out.state = api::BundleState::kFailed;
       out.reason = "FetchFailed";
     } else {

@@ -63,6 +63,7 @@ bool SimCluster::MakePod() {
     pod.setup.labels = {{"scheduling.x-k8s.io/pod-group", revision_}};
   }
   pod.gated_at = now_;
+  gated_ever_ += pod.setup.held ? 1 : 0;
   pods_[pod.setup.name] = pod;
   return true;
 }
