@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <semaphore>
 #include <span>
 #include <vector>
 
@@ -23,11 +22,12 @@ namespace {
 
 using codec::Json;
 
-// While a plan waits for a patch in a slow namespace (whose webhooks delay patches), it occupies a
-// worker thread. Therefore only one such patch is allowed at a time, with a short timeout.
-// controllers::HeldPods waits longer for pods past their deadline.
-constexpr gate::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = 1,
-                                                             .limit = Duration(3'000)};
+// Limits for patches in a namespace whose webhooks delay them. Plans of such a namespace have
+// worker threads of their own (controllers::WarmupLanes), so a patch may take longer than a webhook
+// with the API server's default timeout of 10 s. controllers::HeldPods waits for pods past their
+// deadline.
+constexpr gate::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = 4,
+                                                             .limit = Duration(15'000)};
 
 kube::WriteOptions AsOperator() {
   return {.field_manager = std::string(api::kOperatorManager)};
@@ -53,19 +53,6 @@ kube::Object Regarding(const model::ObjectRef& ref) {
 bool IsRejected(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status);
 }
-
-using Semaphore = std::counting_semaphore<>;
-
-class SemaphoreGuard {
- public:
-  explicit SemaphoreGuard(Semaphore& slots) : slots_(slots) { slots_.acquire(); }
-  ~SemaphoreGuard() { slots_.release(); }
-  SemaphoreGuard(const SemaphoreGuard&) = delete;
-  SemaphoreGuard& operator=(const SemaphoreGuard&) = delete;
-
- private:
-  Semaphore& slots_;
-};
 
 absl::StatusOr<bool> ReleaseWith(kube::Client& client, const model::GateRelease& release,
                                  const render::HostRules& rules, std::stop_token stop) {
@@ -115,10 +102,7 @@ absl::StatusOr<bool> ReleaseGate(const ReleaseDependencies& deps, const model::G
   return done;
 }
 
-Executor::Executor(Dependencies deps)
-    : deps_(deps),
-      slots_(static_cast<std::ptrdiff_t>(deps.width)),
-      turns_(deps.clock, kSlowTurns) {}
+Executor::Executor(Dependencies deps) : deps_(deps), turns_(deps.clock, kSlowTurns) {}
 
 absl::StatusOr<ExecuteResult> Executor::Execute(const model::Snapshot& snapshot,
                                                 const model::Plan& plan,
@@ -166,7 +150,6 @@ absl::StatusOr<size_t> Executor::TryAll(size_t count, std::stop_token stop,
   absl::Status rejection;
   size_t rejected = 0;
   FanOut(count, deps_.width, stop, [&](size_t i) {
-    const SemaphoreGuard guard(slots_);
     const absl::Status status = each(i);
     std::lock_guard lock(mutex);
     rejected += IsRejected(status) ? 1U : 0U;

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <semaphore>
 #include <span>
 #include <stop_token>
 
@@ -29,7 +28,7 @@ struct Dependencies {
   Log& log;
   JobRefusals& job_refusals;
   ReleaseRefusals& release_refusals;
-  // Maximum concurrent API requests, over all plans, that release pods or write NodeCaches or
+  // Maximum concurrent API requests of one plan that release pods or write NodeCaches or
   // annotations. Each connection takes 0.1 MB.
   size_t width = 16;
 };
@@ -65,8 +64,8 @@ class Executor {
  private:
   struct Released;
 
-  // Calls `each` for every index below `count`, concurrently as far as `slots_` allows. Returns the
-  // number of rejected requests, or the first error that is not a rejection.
+  // Calls `each` for every index below `count`, concurrently. Returns the number of rejected
+  // requests, or the first error that is not a rejection.
   absl::StatusOr<size_t> TryAll(size_t count, std::stop_token stop,
                                 const std::function<absl::Status(size_t)>& each) const;
   absl::Status WriteStatus(const model::Snapshot& snapshot, const model::Plan& plan,
@@ -88,7 +87,6 @@ class Executor {
   void Count(const model::Snapshot& snapshot, const model::Plan& plan) const;
 
   Dependencies deps_;
-  mutable std::counting_semaphore<> slots_;
   mutable gate::SlowNamespaceLimiter turns_;
 };
 

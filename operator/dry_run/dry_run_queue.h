@@ -18,10 +18,9 @@
 
 namespace cachewarm::dry_run {
 
-// Number of threads that run dry runs. A dry run occupies a thread for as long as a webhook of the
-// namespace takes to answer (at most kDryRunLimit for each of the two pods), so there are many: ten
-// namespaces with webhooks that do not answer delay no other one. An idle thread costs 10 kB.
-inline constexpr int kDryRunWorkers = 16;
+// Dry runs that run at once. A dry run occupies a thread for as long as a webhook of the namespace
+// takes to answer, at most kDryRunLimit for each of its requests. An idle thread costs 10 kB.
+inline constexpr kube::Lanes kDryRunLanes{.usual = 4, .slow = 16};
 
 // Runs the dry runs of all warmups apart from the threads that plan. One dry run of a warmup runs
 // at a time; a newer request replaces one that waits. The release of a pod is tried before the
@@ -30,8 +29,8 @@ inline constexpr int kDryRunWorkers = 16;
 class DryRunQueue {
  public:
   struct Dependencies {
-    ReleaseDryRuns& releases;
     DryRuns& dry_runs;
+    ReleaseDryRuns& releases;
     kube::WorkQueue& queue;
     const Clock& clock;
     // Called on the thread of the dry run with the warmup's "ns/name".
@@ -45,9 +44,9 @@ class DryRunQueue {
   void Request(const api::CacheWarmup& warmup, const model::DryRunRequest& request);
   // Queues a repetition of the last dry run of the warmup, see DryRuns::Rerun().
   void RequestAgain(const api::CacheWarmup& warmup, Duration interval);
+
   // Queues a dry run of the release of `pod`, a pod of the warmup.
   void RequestRelease(const api::CacheWarmup& warmup, std::shared_ptr<const api::Pod> pod);
-
 
   // Runs the queued dry run of the warmup `key` ("ns/name"). Call for the keys of the queue.
   absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
