@@ -81,8 +81,8 @@ TEST_F(NamespaceLanesTest, MoreSlowNamespacesThanThreadsGetOneEachInTurn) {
   }
   std::vector<std::string> taken = TakeAll();
   ASSERT_EQ(taken.size(), 8U);
-  for (int i = 0; i < 8; ++i) {
-    EXPECT_EQ(taken[i], name(i) + "/p0");
+  for (size_t i = 0; i < taken.size(); ++i) {
+    EXPECT_EQ(taken[i], name(static_cast<int>(i)) + "/p0");
   }
   lanes.Done("team0/p0", now, false);
   lanes.Add("team0/p0");
