@@ -44,7 +44,8 @@ std::vector<settings::Setting> SettingsOf(Config& config) {
       {"--identity", "", settings::Parsed(config.identity, &ParseIdentity),
        "name of this process in the Lease", "the host name"},
       {"--workers", "workers", settings::Number(config.workers, 1, 16),
-       "warmups reconciled concurrently, 1 to 16"},
+       "warmups reconciled concurrently, 1 to 16; namespaces with slow webhooks have threads of "
+       "their own"},
       {"--builder-jobs-max", "builders.jobsMax",
        settings::Number(config.builder_jobs_max, 0, 1'000),
        "maximum concurrent builder Jobs in the cluster, 0 to 1000; 0 disables builder Jobs"},

@@ -24,7 +24,7 @@ struct Config {
   LogLevel log_level = LogLevel::kInfo;
   std::string ns = "cachewarm-system";  // namespace of the operator and its Lease
   std::string identity;                 // name of this process in the Lease; default: the host name
-  int workers = 2;                      // warmups reconciled concurrently
+  int workers = 4;                      // warmups reconciled concurrently
   int builder_jobs_max = 8;             // maximum concurrent builder Jobs in the cluster; 0: none
   int fetch_nodes_max = 32;             // maximum nodes that fetch concurrently, over all warmups
   bool fresh_nodes_tainted = false;     // every node joins with the cachewarm startup taint

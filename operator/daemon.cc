@@ -21,6 +21,7 @@
 #include "operator/crd_check.h"
 #include "operator/dry_run/dry_run_queue.h"
 #include "operator/dry_run/dry_runs.h"
+#include "operator/dry_run/release_dry_runs.h"
 #include "operator/observe/annotation_triggers.h"
 #include "operator/observe/cluster_cache.h"
 #include "operator/observe/triggers.h"
@@ -49,9 +50,15 @@ constexpr Duration kHeldRetry{2'000};
 // not ready: the readiness probe in operator.yaml of the chart must fail three times, 5 s apart.
 constexpr Duration kUnreadyDelay{17'000};
 constexpr Duration kWarmupRetry{30'000};
+// Maximum retry interval of the other controllers, as in client-go.
+constexpr Duration kUsualRetry{300'000};
 
 BackoffPolicy UpTo(Duration most) {
   return {.first = Duration(5), .most = most, .factor = 2.0, .jitter = 0.0};
+}
+
+int WorkersFor(const kube::Lanes& lanes) {
+  return static_cast<int>(lanes.usual + lanes.slow);
 }
 
 model::Settings SettingsOf(const Config& config) {
@@ -71,12 +78,12 @@ struct Daemon::Components {
       : runtime{parts.client, parts.clock, parts.random, parts.log},
         crd_check({.client = parts.client, .clock = parts.clock, .log = parts.log}),
         cluster(runtime),
-        warmup_queue(parts.clock, UpTo(kWarmupRetry)),
+        warmup_queue(parts.clock, UpTo(kWarmupRetry), controllers::WarmupLanes(config.workers)),
         node_queue(parts.clock),
-        held_queue(parts.clock, UpTo(kHeldRetry)),
-        annotation_queue(parts.clock),
-        dry_run_keys(parts.clock),
-        triggers(cluster, {warmup_queue, node_queue, held_queue}, config.ns),
+        held_queue(parts.clock, UpTo(kHeldRetry), controllers::kHeldLanes),
+        annotation_queue(parts.clock, UpTo(kUsualRetry), controllers::kAnnotationLanes),
+        dry_run_keys(parts.clock, UpTo(kUsualRetry), dry_run::kDryRunLanes),
+        triggers(cluster, {warmup_queue, node_queue, held_queue}, config.ns, parts.clock),
         annotation_triggers(cluster, annotation_queue),
         events(runtime,
                {.controller = std::string(kReportingController), .instance = config.identity}),
@@ -92,7 +99,10 @@ struct Daemon::Components {
             {.client = parts.client, .clock = parts.clock, .log = parts.log, .ns = config.ns}),
 
         dry_runs(parts.client, parts.clock),
+        release_dry_runs(
+            {.client = parts.client, .clock = parts.clock, .refusals = release_refusals}),
         dry_run_queue({.dry_runs = dry_runs,
+                       .releases = release_dry_runs,
                        .queue = dry_run_keys,
                        .clock = parts.clock,
                        .on_result =
@@ -123,6 +133,7 @@ struct Daemon::Components {
                  .executor = executor,
                  .dry_runs = dry_runs,
                  .dry_run_queue = dry_run_queue,
+                 .release_dry_runs = release_dry_runs,
                  .build_requests = build_requests,
                  .job_refusals = job_refusals,
                  .release_refusals = release_refusals,
@@ -174,6 +185,7 @@ struct Daemon::Components {
   apply::Executor executor;
   apply::FactorSalt factor_salt;
   dry_run::DryRuns dry_runs;
+  dry_run::ReleaseDryRuns release_dry_runs;
   dry_run::DryRunQueue dry_run_queue;
   webhook::Service webhook;
   apply::BuildRequests build_requests;
@@ -285,7 +297,9 @@ bool Daemon::AwaitHeldPodStores(std::stop_token stop) {
 
 void Daemon::RunHeldPodController(std::stop_token stop) {
   RunController(
-      {.name = "held", .workers = controllers::kHeldWorkers, .terminal_retry = kHeldRetry},
+      {.name = "held",
+       .workers = WorkersFor(controllers::kHeldLanes),
+       .terminal_retry = kHeldRetry},
       components_->held_queue,
       [this](const std::string& key, std::stop_token ending) {
         return components_->held.Reconcile(key, ending);
@@ -366,7 +380,8 @@ void Daemon::RunLeaderControllers(std::stop_token stop) {
   });
   controllers.emplace_back([&] {
     RunController(
-        {.name = "annotations"}, components_->annotation_queue,
+        {.name = "annotations", .workers = WorkersFor(controllers::kAnnotationLanes)},
+        components_->annotation_queue,
         [this](const std::string& key, std::stop_token ending) {
           return components_->annotation_requests.Reconcile(key, ending);
         },
@@ -374,14 +389,17 @@ void Daemon::RunLeaderControllers(std::stop_token stop) {
   });
   controllers.emplace_back([&] {
     RunController(
-        {.name = "dry_runs", .workers = dry_run::kDryRunWorkers}, components_->dry_run_keys,
+        {.name = "dry_runs", .workers = WorkersFor(dry_run::kDryRunLanes)},
+        components_->dry_run_keys,
         [this](const std::string& key, std::stop_token ending) {
           return components_->dry_run_queue.Reconcile(key, ending);
         },
         stop);
   });
   RunController(
-      {.name = "warmups", .workers = config_.workers, .terminal_retry = kWarmupRetry},
+      {.name = "warmups",
+       .workers = WorkersFor(controllers::WarmupLanes(config_.workers)),
+       .terminal_retry = kWarmupRetry},
       components_->warmup_queue,
       [this](const std::string& key, std::stop_token ending) {
         return components_->warmups.Reconcile(key, ending);

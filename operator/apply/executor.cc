@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <semaphore>
 #include <span>
 #include <vector>
 
@@ -22,11 +21,12 @@ namespace {
 
 using codec::Json;
 
-// While a plan waits for a patch in a slow namespace (whose webhooks delay patches), it occupies a
-// worker thread. Therefore only one such patch is allowed at a time, with a short timeout.
-// controllers::HeldPods waits longer for pods past their deadline.
-constexpr gate::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = 1,
-                                                             .limit = Duration(3'000)};
+// Limits for patches in a namespace whose webhooks delay them. Plans of such a namespace have
+// worker threads of their own (controllers::WarmupLanes), so a patch may take longer than a webhook
+// with the API server's default timeout of 10 s. controllers::HeldPods waits for pods past their
+// deadline.
+constexpr gate::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = 4,
+                                                             .limit = Duration(15'000)};
 
 kube::WriteOptions AsOperator() {
   return {.field_manager = std::string(api::kOperatorManager)};
@@ -52,19 +52,6 @@ kube::Object Regarding(const model::ObjectRef& ref) {
 bool IsRejected(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status);
 }
-
-using Semaphore = std::counting_semaphore<>;
-
-class SemaphoreGuard {
- public:
-  explicit SemaphoreGuard(Semaphore& slots) : slots_(slots) { slots_.acquire(); }
-  ~SemaphoreGuard() { slots_.release(); }
-  SemaphoreGuard(const SemaphoreGuard&) = delete;
-  SemaphoreGuard& operator=(const SemaphoreGuard&) = delete;
-
- private:
-  Semaphore& slots_;
-};
 
 absl::StatusOr<bool> ReleaseWith(kube::Client& client, const model::GateRelease& release,
                                  const render::HostRules& rules, std::stop_token stop) {
@@ -116,9 +103,7 @@ absl::StatusOr<bool> ReleaseGate(const ReleaseDependencies& deps, const model::G
 }
 
 Executor::Executor(Dependencies deps)
-    : deps_(deps),
-      slots_(static_cast<std::ptrdiff_t>(deps.width)),
-      turns_(deps.clock, kSlowTurns) {}
+    : deps_(deps), slots_(deps.width), turns_(deps.clock, kSlowTurns) {}
 
 absl::StatusOr<ExecuteResult> Executor::Execute(const model::Snapshot& snapshot,
                                                 const model::Plan& plan,
@@ -141,7 +126,7 @@ absl::StatusOr<ExecuteResult> Executor::Execute(const model::Snapshot& snapshot,
   }
   CW_ASSIGN_OR_RETURN(const size_t rejected_nodes, WriteNodes(snapshot, plan, stop));
   // A failed write of an annotation must not delay the release of held pods: return its error last.
-  const absl::StatusOr<size_t> rejected_annotations = Annotate(plan, stop);
+  const absl::StatusOr<size_t> rejected_annotations = Annotate(snapshot, plan, stop);
   CW_ASSIGN_OR_RETURN(const size_t rejected_releases, Release(snapshot, plan, stop));
   CW_RETURN_IF_ERROR(ChangeJobs(snapshot, plan, stop));
   CW_RETURN_IF_ERROR(rejected_annotations.status());
@@ -159,15 +144,14 @@ absl::Status Executor::WriteStatus(const model::Snapshot& snapshot, const model:
       .status();
 }
 
-absl::StatusOr<size_t> Executor::TryAll(size_t count, std::stop_token stop,
-                                        const std::function<absl::Status(size_t)>& each) const {
+absl::StatusOr<size_t> Executor::TryAll(const Requests& requests, std::stop_token stop) const {
   std::mutex mutex;
   absl::Status first;
   absl::Status rejection;
   size_t rejected = 0;
-  FanOut(count, deps_.width, stop, [&](size_t i) {
-    const SemaphoreGuard guard(slots_);
-    const absl::Status status = each(i);
+  FanOut(requests.count, deps_.width, stop, [&](size_t i) {
+    const NamespaceSlots::Guard guard(slots_, requests.ns);
+    const absl::Status status = requests.each(i);
     std::lock_guard lock(mutex);
     rejected += IsRejected(status) ? 1U : 0U;
     (IsRejected(status) ? rejection : first).Update(status);
@@ -200,13 +184,14 @@ absl::Status Executor::SetLabel(const api::CacheWarmup& warmup, bool inject,
 absl::StatusOr<size_t> Executor::WriteNodes(const model::Snapshot& snapshot,
                                             const model::Plan& plan, std::stop_token stop) const {
   const kube::WriteOptions options{.field_manager = api::WarmupManager(snapshot.warmup.uid)};
-  return TryAll(plan.nodes.size(), stop, [&](size_t i) {
+  const auto write = [&](size_t i) {
     const auto answer = deps_.client.Do(
         kube::Apply(kube::kNodeCaches,
                     render::NodeCacheApply(plan.nodes[i].node, plan.nodes[i].spec), options),
         stop);
     return cachewarm::Annotate(answer.status(), "cannot write NodeCache " + plan.nodes[i].node);
-  });
+  };
+  return TryAll({.ns = snapshot.warmup.ns, .count = plan.nodes.size(), .each = write}, stop);
 }
 
 absl::Status Executor::ChangeJobs(const model::Snapshot& snapshot, const model::Plan& plan,
@@ -243,14 +228,17 @@ absl::Status Executor::ChangeJobs(const model::Snapshot& snapshot, const model::
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> Executor::Annotate(const model::Plan& plan, std::stop_token stop) const {
-  return TryAll(plan.annotations.size(), stop, [&](size_t i) {
+absl::StatusOr<size_t> Executor::Annotate(const model::Snapshot& snapshot, const model::Plan& plan,
+                                          std::stop_token stop) const {
+  const auto annotate = [&](size_t i) {
     const model::PodAnnotation& request = plan.annotations[i];
     const absl::Status status = turns_.Run(request.ns, stop, [&](std::stop_token ending) {
       return request.held == nullptr ? AnnotateAny(request, ending) : AnnotateHeld(request, ending);
     });
     return cachewarm::Annotate(status, "cannot annotate pod " + request.pod);
-  });
+  };
+  return TryAll({.ns = snapshot.warmup.ns, .count = plan.annotations.size(), .each = annotate},
+                stop);
 }
 
 absl::Status Executor::AnnotateAny(const model::PodAnnotation& request,
@@ -302,7 +290,7 @@ absl::StatusOr<size_t> Executor::ReleaseAll(const model::Snapshot& snapshot,
   // A deleted warmup has no resourceVersion, because it was not read from the store. Count its
   // releases without its name: a series with the name would be created again after it was removed.
   const std::string counted = warmup.resource_version.empty() ? "" : warmup.name;
-  return TryAll(releases.size(), stop, [&](size_t i) {
+  const auto release_one = [&](size_t i) {
     const model::GateRelease& release = releases[i];
     const auto done =
         ReleaseGate({.client = deps_.client, .turns = turns_, .refusals = deps_.release_refusals},
@@ -316,7 +304,8 @@ absl::StatusOr<size_t> Executor::ReleaseAll(const model::Snapshot& snapshot,
                                       {"heldSeconds", release.held_seconds}});
     }
     return cachewarm::Annotate(done.status(), "cannot release pod " + release.pod->meta.name);
-  });
+  };
+  return TryAll({.ns = warmup.ns, .count = releases.size(), .each = release_one}, stop);
 }
 
 void Executor::RecordEvent(const model::EventRequest& request) const {

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <semaphore>
 #include <span>
 #include <stop_token>
 
@@ -14,6 +13,7 @@
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/event_recorder.h"
 #include "operator/apply/job_refusals.h"
+#include "operator/apply/namespace_slots.h"
 #include "operator/apply/release_refusals.h"
 #include "operator/metrics.h"
 #include "operator/model/plan.h"
@@ -29,8 +29,9 @@ struct Dependencies {
   Log& log;
   JobRefusals& job_refusals;
   ReleaseRefusals& release_refusals;
-  // Maximum concurrent API requests, over all plans, that release pods or write NodeCaches or
-  // annotations. Each connection takes 0.1 MB.
+  // Maximum concurrent API requests, over all plans of a namespace, that release pods or write
+  // NodeCaches or annotations. Each connection takes 0.1 MB. The limit is one for each namespace,
+  // because requests that hang in one must not hold the slots of another.
   size_t width = 16;
 };
 
@@ -65,10 +66,16 @@ class Executor {
  private:
   struct Released;
 
-  // Calls `each` for every index below `count`, concurrently as far as `slots_` allows. Returns the
-  // number of rejected requests, or the first error that is not a rejection.
-  absl::StatusOr<size_t> TryAll(size_t count, std::stop_token stop,
-                                const std::function<absl::Status(size_t)>& each) const;
+  // The requests of one step: `each` sends the request of one index below `count`, for a warmup of
+  // namespace `ns`.
+  struct Requests {
+    const std::string& ns;
+    size_t count;
+    std::function<absl::Status(size_t)> each;
+  };
+  // Sends all requests, concurrently as far as `slots_` allows. Returns the number of rejected
+  // requests, or the first error that is not a rejection.
+  absl::StatusOr<size_t> TryAll(const Requests& requests, std::stop_token stop) const;
   absl::Status WriteStatus(const model::Snapshot& snapshot, const model::Plan& plan,
                            std::stop_token stop) const;
   absl::Status SetLabel(const api::CacheWarmup& warmup, bool inject, std::stop_token stop) const;
@@ -76,7 +83,8 @@ class Executor {
                                     std::stop_token stop) const;
   absl::Status ChangeJobs(const model::Snapshot& snapshot, const model::Plan& plan,
                           std::stop_token stop) const;
-  absl::StatusOr<size_t> Annotate(const model::Plan& plan, std::stop_token stop) const;
+  absl::StatusOr<size_t> Annotate(const model::Snapshot& snapshot, const model::Plan& plan,
+                                  std::stop_token stop) const;
   absl::Status AnnotateAny(const model::PodAnnotation& request, std::stop_token stop) const;
   absl::Status AnnotateHeld(const model::PodAnnotation& request, std::stop_token stop) const;
   absl::StatusOr<size_t> Release(const model::Snapshot& snapshot, const model::Plan& plan,
@@ -88,7 +96,7 @@ class Executor {
   void Count(const model::Snapshot& snapshot, const model::Plan& plan) const;
 
   Dependencies deps_;
-  mutable std::counting_semaphore<> slots_;
+  mutable NamespaceSlots slots_;
   mutable gate::SlowNamespaceLimiter turns_;
 };
 

@@ -13,12 +13,16 @@
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/controller.h"
 #include "lib/kube/runtime/event_recorder.h"
+#include "lib/kube/runtime/namespace_lanes.h"
 #include "operator/annotations/next_step.h"
 #include "operator/controllers/annotation_subject.h"
 #include "operator/observe/annotation_triggers.h"
 #include "operator/observe/cluster_cache.h"
 
 namespace cachewarm::controllers {
+
+// Workloads that are reconciled at once.
+inline constexpr kube::Lanes kAnnotationLanes{.usual = 1, .slow = 4};
 
 // Creates, updates and deletes the CacheWarmup that a workload's annotations or its namespace's
 // label request; annotations::FindNextStep() decides each step. Keeps the CacheWarmup of a deleted

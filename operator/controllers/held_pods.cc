@@ -2,6 +2,7 @@
 #include "operator/controllers/held_pods.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "fmt/format.h"
@@ -30,10 +31,13 @@ constexpr Duration kStandbyGrace{3000};
 constexpr Duration kStoreLag{2000};
 constexpr size_t kSweepWidth = 16;
 constexpr Duration kSweepTimeout{5'000};
-// Limits for patches of pods in namespaces whose webhooks are slow. A patch may take as long as a
-// webhook may (30 s), because the operator has no other component that would release the pod.
-constexpr gate::SlowNamespaceLimiter::SlowPatches kSlowTurns{.at_once = kHeldWorkers / 2,
-                                                             .limit = Duration(30'000)};
+// A patch may take as long as a webhook may (30 s), because the operator has no other component
+// that would release the pod. kHeldLanes keeps threads free for other namespaces.
+constexpr gate::SlowNamespaceLimiter::SlowPatches kTurns{
+    .at_once = SIZE_MAX, .limit = Duration(30'000), .usual = Duration(30'000)};
+// The sweep of a new leader waits for no webhook: Reconcile() releases those pods.
+constexpr gate::SlowNamespaceLimiter::SlowPatches kSweepTurns{.at_once = 1,
+                                                              .limit = Duration(3'000)};
 // Maximum age of the hold deadlines in `cached_budgets_`. If a pod that was created after they were
 // computed begins the hold budget of a rollout, the deadlines of that rollout's pods are too late
 // by at most this time.
@@ -73,14 +77,18 @@ HeldDecision EvaluateOverduePod(const api::Pod& pod, WallTime now, WallTime dead
 }
 
 HeldPods::HeldPods(const observe::ClusterCache& cluster, Dependencies deps)
-    : cluster_(cluster), deps_(deps), turns_(deps.clock, kSlowTurns) {}
+    : cluster_(cluster),
+      deps_(deps),
+      turns_(deps.clock, kTurns),
+      sweep_turns_(deps.clock, kSweepTurns) {}
 
 void HeldPods::Sweep(std::stop_token stop) {
   const std::vector<kube::CachedObjectPtr> held =
       cluster_.pods.store().ByIndex(observe::kHeldIndex);
   const kube::StopAfter over(deps_.clock, kSweepTimeout, std::move(stop));
   FanOut(held.size(), kSweepWidth, over.token(), [&](size_t i) {
-    const auto outcome = ReconcilePod(held[i], Duration(0), over.token());
+    const auto outcome =
+        ReconcilePod(held[i], {.grace = Duration(0), .turns = sweep_turns_}, over.token());
     if (!outcome.ok() && !absl::IsAborted(outcome.status())) {
       deps_.log.Warning("failed to release held pod",
                         {{"pod", held[i]->name().ToString()}, {"err", Message(outcome.status())}});
@@ -96,11 +104,11 @@ absl::StatusOr<kube::Outcome> HeldPods::Reconcile(const std::string& key, std::s
   if (object == nullptr) {
     return kube::Outcome{};
   }
-  return ReconcilePod(object, kGrace, stop);
+  return ReconcilePod(object, {.grace = kGrace, .turns = turns_}, stop);
 }
 
 absl::StatusOr<kube::Outcome> HeldPods::ReconcilePod(const kube::CachedObjectPtr& object,
-                                                     Duration grace, std::stop_token stop) {
+                                                     const Mode& mode, std::stop_token stop) {
   std::shared_ptr<const api::Pod> pod = cluster_.pod_views.Of(object);
   if (pod == nullptr) {  // the pod cannot be decoded, so no plan covers it
     const kube::Object whole = object->Unpack();
@@ -111,11 +119,11 @@ absl::StatusOr<kube::Outcome> HeldPods::ReconcilePod(const kube::CachedObjectPtr
   if (!gate::IsHeld(*pod) || pod->meta.deleting) {
     return kube::Outcome{};
   }
-  const HeldDecision decision = Evaluate(*pod, grace);
+  const HeldDecision decision = Evaluate(*pod, mode.grace);
   if (decision.reason.empty()) {
     return kube::Outcome{.requeue_after = decision.wait};
   }
-  CW_RETURN_IF_ERROR(Release(pod, decision.reason, stop));
+  CW_RETURN_IF_ERROR(Release(pod, decision.reason, mode.turns, stop));
   return kube::Outcome{};
 }
 
@@ -162,13 +170,13 @@ std::shared_ptr<const plan::HoldDeadlines> HeldPods::BudgetsOf(
 }
 
 absl::Status HeldPods::Release(const std::shared_ptr<const api::Pod>& pod, std::string_view reason,
-                               std::stop_token stop) {
+                               gate::SlowNamespaceLimiter& turns, std::stop_token stop) {
   const Duration held = std::max(deps_.clock.Now() - pod->meta.created, Duration(0));
   const double held_seconds = std::chrono::duration<double>(held).count();
   CW_ASSIGN_OR_RETURN(
       const bool released,
       apply::ReleaseGate(
-          {.client = deps_.client, .turns = turns_, .refusals = deps_.release_refusals},
+          {.client = deps_.client, .turns = turns, .refusals = deps_.release_refusals},
           {.pod = pod, .reason = std::string(reason), .held_seconds = held_seconds},
           std::move(stop)));
   if (!released) {

@@ -16,6 +16,7 @@
 #include "lib/kube/client/client.h"
 #include "lib/kube/runtime/controller.h"
 #include "lib/kube/runtime/event_recorder.h"
+#include "lib/kube/runtime/namespace_lanes.h"
 #include "operator/apply/release_refusals.h"
 #include "operator/metrics.h"
 #include "operator/observe/cluster_cache.h"
@@ -23,11 +24,11 @@
 
 namespace cachewarm::controllers {
 
-// Number of worker threads. More than normal patches need, because a hanging patch occupies a
-// thread, and an idle thread costs only 10 kB. Not more than 8, because during a burst all threads
-// together would slow down the API server. At most half of the threads patch pods of slow
-// namespaces (gate::SlowNamespaceLimiter).
-inline constexpr int kHeldWorkers = 8;
+// Pods that are patched at once. In the usual lane not more than 8, because a burst would slow down
+// the API server. A patch in a namespace whose webhooks do not answer takes 10 s or more: with 102
+// threads, the share of one such namespace, 200 pods are released in two waves, 22 s after their
+// deadline. An idle thread costs 10 kB.
+inline constexpr kube::Lanes kHeldLanes{.usual = 8, .slow = 136};
 
 // Decision on one held pod.
 struct HeldDecision {
@@ -77,17 +78,24 @@ class HeldPods {
   absl::StatusOr<kube::Outcome> Reconcile(const std::string& key, std::stop_token stop);
 
  private:
-  absl::StatusOr<kube::Outcome> ReconcilePod(const kube::CachedObjectPtr& object, Duration grace,
+  // How a pod is released.
+  struct Mode {
+    Duration grace;
+    gate::SlowNamespaceLimiter& turns;
+  };
+
+  absl::StatusOr<kube::Outcome> ReconcilePod(const kube::CachedObjectPtr& object, const Mode& mode,
                                              std::stop_token stop);
   HeldDecision Evaluate(const api::Pod& pod, Duration grace) const;
   WallTime DeadlineOf(const api::Pod& pod, const api::CacheWarmup* warmup) const;
   std::shared_ptr<const plan::HoldDeadlines> BudgetsOf(const api::CacheWarmup& warmup) const;
   absl::Status Release(const std::shared_ptr<const api::Pod>& pod, std::string_view reason,
-                       std::stop_token stop);
+                       gate::SlowNamespaceLimiter& turns, std::stop_token stop);
 
   const observe::ClusterCache& cluster_;
   Dependencies deps_;
   gate::SlowNamespaceLimiter turns_;
+  gate::SlowNamespaceLimiter sweep_turns_;
   std::atomic<bool> leading_{false};
 
   struct CachedBudgets {

@@ -24,6 +24,8 @@ constexpr Duration kStaleAtMost{5000};
 // Interval at which dry runs are repeated while a workload has fewer pods than it should, because
 // the API server may be rejecting its pods.
 constexpr Duration kDryRunInterval{15'000};
+// Time after which the answer to a dry run of a release is read.
+constexpr Duration kReleaseDryRunRetry{60'000};
 // Retry interval after the API server rejected requests for single nodes or pods. A rejection lasts
 // until a user changes something.
 constexpr Duration kRejectedRetry{30'000};
@@ -69,6 +71,21 @@ void CountHeldPods(const op::Metrics& metrics, const model::Snapshot& snapshot) 
   }
   metrics.pods_held.Set({warmup.ns, warmup.name}, held);
   metrics.pods_overdue.Set({warmup.ns, warmup.name}, overdue);
+}
+
+// Returns a held pod, else any other pod of the namespace; null if all are being deleted.
+std::shared_ptr<const api::Pod> PodToRelease(
+    const std::vector<std::shared_ptr<const api::Pod>>& pods) {
+  std::shared_ptr<const api::Pod> found;
+  for (const auto& pod : pods) {
+    if (!pod->meta.deleting && (found == nullptr || gate::IsHeld(*pod))) {
+      found = pod;
+    }
+    if (found != nullptr && gate::IsHeld(*found)) {
+      break;
+    }
+  }
+  return found;
 }
 
 std::optional<Duration> Sooner(std::optional<Duration> a, std::optional<Duration> b) {
@@ -149,8 +166,9 @@ absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
   if (!plan.jobs_to_create.empty() && !deps_.job_refusals.Of(warmup.uid).empty()) {
     return kube::Outcome{.requeue_after = Duration(0)};
   }
-  const kube::Outcome dry_run = RequestDryRun(warmup, plan);
-  return Sooner(Sooner({.requeue_after = plan.requeue_after}, dry_run), RetryOf(*executed));
+  const kube::Outcome dry_runs =
+      Sooner(RequestReleaseDryRun(snapshot), RequestDryRun(warmup, plan));
+  return Sooner(Sooner({.requeue_after = plan.requeue_after}, dry_runs), RetryOf(*executed));
 }
 
 void Warmups::CountDryRun(const model::AdmissionDryRun& result) const {
@@ -165,6 +183,22 @@ kube::Outcome Warmups::RequestDryRun(const api::CacheWarmup& warmup, const model
     deps_.dry_run_queue.RequestAgain(warmup, kDryRunInterval);
   }
   return {.requeue_after = lacks_pods ? std::optional(kDryRunInterval) : std::nullopt};
+}
+
+kube::Outcome Warmups::RequestReleaseDryRun(const model::Snapshot& snapshot) {
+  const api::CacheWarmup& warmup = snapshot.warmup;
+  if (warmup.spec.paused || warmup.spec.gate.mode == api::GateMode::kNever) {
+    return {};
+  }
+  const std::shared_ptr<const api::Pod> pod = PodToRelease(snapshot.pods);
+  if (pod == nullptr) {
+    return {};
+  }
+  if (deps_.release_dry_runs.IsDue(*pod)) {
+    deps_.dry_run_queue.RequestRelease(warmup, pod);
+    return {.requeue_after = kReleaseDryRunRetry};
+  }
+  return {.requeue_after = deps_.release_dry_runs.ConfirmAfter(warmup.ns)};
 }
 
 absl::StatusOr<kube::Outcome> Warmups::CleanUp(const kube::ObjectName& name,

@@ -11,15 +11,23 @@
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
 #include "lib/kube/runtime/controller.h"
+#include "lib/kube/runtime/namespace_lanes.h"
 #include "operator/apply/build_requests.h"
 #include "operator/apply/executor.h"
 #include "operator/apply/job_refusals.h"
 #include "operator/apply/release_refusals.h"
 #include "operator/dry_run/dry_run_queue.h"
 #include "operator/dry_run/dry_runs.h"
+#include "operator/dry_run/release_dry_runs.h"
 #include "operator/observe/observe_warmup.h"
 
 namespace cachewarm::controllers {
+
+// Warmups that are reconciled at once: `workers` of them, and in threads of their own those of
+// namespaces whose webhooks delay the operator's writes. Only one thread plans at a time.
+inline kube::Lanes WarmupLanes(int workers) {
+  return {.usual = static_cast<size_t>(workers), .slow = 16};
+}
 
 // Reconciles CacheWarmups: observes, plans and applies one warmup per call. The work queue key is
 // "ns/name". Reconciles a deleted warmup until no NodeCache lists it any more. If the API server
@@ -34,6 +42,7 @@ class Warmups {
     const apply::Executor& executor;
     dry_run::DryRuns& dry_runs;
     dry_run::DryRunQueue& dry_run_queue;
+    const dry_run::ReleaseDryRuns& release_dry_runs;
     apply::BuildRequests& build_requests;
     apply::JobRefusals& job_refusals;
     const apply::ReleaseRefusals& release_refusals;
@@ -59,6 +68,8 @@ class Warmups {
   absl::StatusOr<kube::Outcome> Advance(const api::CacheWarmup& warmup, std::stop_token stop);
   // Queues the dry run that the plan requests, or a repetition while the workload lacks pods.
   kube::Outcome RequestDryRun(const api::CacheWarmup& warmup, const model::Plan& plan);
+  // Queues a dry run of the release of a pod if one is due and the warmup may hold pods.
+  kube::Outcome RequestReleaseDryRun(const model::Snapshot& snapshot);
   absl::StatusOr<kube::Outcome> CleanUp(const kube::ObjectName& name, const std::string& live_uid,
                                         std::stop_token stop);
   // Clears the state that this and other components keep for earlier warmups of this name. `uid` is

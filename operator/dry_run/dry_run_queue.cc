@@ -6,18 +6,19 @@
 namespace cachewarm::dry_run {
 
 void DryRunQueue::Request(const api::CacheWarmup& warmup, const model::DryRunRequest& request) {
-  Add(warmup, {.ns = warmup.ns,
-               .warmup_uid = warmup.uid,
-               .requested_time = deps_.clock.Now(),
-               .request = request});
+  Update(warmup, [&](Pending& pending) {
+    pending.requested_time = deps_.clock.Now();
+    pending.request = request;
+  });
 }
 
 void DryRunQueue::RequestAgain(const api::CacheWarmup& warmup, Duration interval) {
-  Add(warmup, {.ns = warmup.ns,
-               .warmup_uid = warmup.uid,
-               .requested_time = deps_.clock.Now(),
-               .request = std::nullopt,
-               .interval = interval});
+  Update(warmup, [&](Pending& pending) { pending.repeat_interval = interval; });
+}
+
+void DryRunQueue::RequestRelease(const api::CacheWarmup& warmup,
+                                 std::shared_ptr<const api::Pod> pod) {
+  Update(warmup, [&](Pending& pending) { pending.release = std::move(pod); });
 }
 
 absl::StatusOr<kube::Outcome> DryRunQueue::Reconcile(const std::string& key, std::stop_token stop) {
@@ -30,14 +31,17 @@ absl::StatusOr<kube::Outcome> DryRunQueue::Reconcile(const std::string& key, std
     }
     pending = std::move(found.mapped());
   }
+  if (pending.release != nullptr) {
+    deps_.releases.Run(*pending.release, stop);
+  }
   if (IsAnswered(pending)) {
     return kube::Outcome{};
   }
   std::optional<model::AdmissionDryRun> result;
   if (pending.request.has_value()) {
     result = deps_.dry_runs.Run(pending.warmup_uid, pending.ns, *pending.request, stop);
-  } else {
-    result = deps_.dry_runs.Rerun(pending.warmup_uid, pending.ns, pending.interval, stop);
+  } else if (pending.repeat_interval.has_value()) {
+    result = deps_.dry_runs.Rerun(pending.warmup_uid, pending.ns, *pending.repeat_interval, stop);
   }
   if (result.has_value()) {
     deps_.on_result(key, *result);
@@ -45,11 +49,16 @@ absl::StatusOr<kube::Outcome> DryRunQueue::Reconcile(const std::string& key, std
   return kube::Outcome{};
 }
 
-void DryRunQueue::Add(const api::CacheWarmup& warmup, Pending pending) {
+void DryRunQueue::Update(const api::CacheWarmup& warmup,
+                         const std::function<void(Pending&)>& change) {
   const std::string key = warmup.ns + "/" + warmup.name;
   {
     std::lock_guard lock(mutex_);
-    pending_[key] = std::move(pending);
+    Pending& pending = pending_[key];
+    if (pending.warmup_uid != warmup.uid) {
+      pending = {.ns = warmup.ns, .warmup_uid = warmup.uid};
+    }
+    change(pending);
   }
   deps_.queue.Add(key);
 }

@@ -19,7 +19,7 @@ namespace {
 
 // Delays that combine several changes into one reconcile. A rollout changes a pod several times
 // within milliseconds, and a node joins in several steps.
-constexpr Duration kPodBurst{20};
+constexpr Duration kPodBurst = StormLimiter::kPodBurst;
 constexpr Duration kClusterBurst{250};
 
 const codec::Json* MemberOf(const kube::Object& object, codec::JsonPath path) {
@@ -241,13 +241,19 @@ void Triggers::OnPod(const kube::Change& change) {
     AddByUid(std::string(owner->second), kPodBurst);
   }
   AddNodeToEvict(pod);
-  const std::string warmup = WarmupOf(pod);
-  if (!warmup.empty()) {
+  std::set<std::string> keys;
+  if (const std::string warmup = WarmupOf(pod); !warmup.empty()) {
     // A deleted warmup is queued too, so that its pods are released.
-    queues_.warmups.AddAfter(name.ns + "/" + warmup, kPodBurst);
+    keys.insert(name.ns + "/" + warmup);
   }
-  AddWarmupsOf(name.ns, kPodBurst,
-               [&](const api::CacheWarmup& other) { return MayAffect(other, labels); });
+  for (const auto& warmup : cluster_.warmup_views.ListNamespace(name.ns)) {
+    if (MayAffect(*warmup, labels)) {
+      keys.insert(warmup->ns + "/" + warmup->name);
+    }
+  }
+  for (const std::string& key : keys) {
+    queues_.warmups.AddAfter(key, pod_limiter_.DelayFor(key, clock_.Monotonic()));
+  }
 }
 
 // A pod that started, ended or was deleted may have been the last one that kept a tree on its node.

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/clock.h"
 #include "lib/kube/runtime/work_queue.h"
 #include "operator/observe/cluster_cache.h"
+#include "operator/observe/storm_limiter.h"
 
 namespace cachewarm::observe {
 
@@ -18,13 +20,16 @@ struct Queues {
 
 // Converts changes of objects to work queue keys. Level-triggered: a key names the object to
 // reconcile, not the change. Delays and coalesces changes that affect many warmups or come in
-// bursts.
+// bursts. Bounds the plans that changes of pods cause (StormLimiter).
 class Triggers {
  public:
-  // `cluster` and the queues must outlive this object; this object must outlive the threads of
-  // `cluster`.
-  Triggers(ClusterCache& cluster, Queues queues, std::string agent_namespace)
-      : cluster_(cluster), queues_(queues), agent_namespace_(std::move(agent_namespace)) {}
+  // `cluster`, `clock` and the queues must outlive this object; this object must outlive the
+  // threads of `cluster`.
+  Triggers(ClusterCache& cluster, Queues queues, std::string agent_namespace, const Clock& clock)
+      : cluster_(cluster),
+        queues_(queues),
+        agent_namespace_(std::move(agent_namespace)),
+        clock_(clock) {}
 
   // Call before ClusterCache::Start().
   void Attach();
@@ -58,6 +63,8 @@ class Triggers {
   ClusterCache& cluster_;
   Queues queues_;
   std::string agent_namespace_;
+  const Clock& clock_;
+  StormLimiter pod_limiter_;  // used by the thread that watches pods
 };
 
 }  // namespace cachewarm::observe

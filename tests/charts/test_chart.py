@@ -219,6 +219,8 @@ def test_flow_control_is_optional(helm, rendered):
         "cachewarm-lease": "leader-election", "cachewarm-operator": "cachewarm-operator",
         "cachewarm-agents": "cachewarm-agents"}
     assert levels == {"cachewarm-operator", "cachewarm-agents"}
+    # A hanging webhook delays the requests for its namespace alone.
+    assert schemas["cachewarm-operator"]["distinguisherMethod"] == {"type": "ByNamespace"}
     # The schema with the lower number matches first.
     assert (schemas["cachewarm-lease"]["matchingPrecedence"]
             < schemas["cachewarm-operator"]["matchingPrecedence"])

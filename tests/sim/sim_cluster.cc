@@ -55,24 +55,6 @@ void SimCluster::Rollout(const std::string& revision, const std::string& image) 
   builder_.pod_template()["spec"]["containers"][0]["args"] = {revision};
 }
 
-void SimCluster::Kill(const std::string& pod) {
-  pods_.erase(pod);
-}
-
-void SimCluster::KillOne() {
-  if (!pods_.empty()) {
-    pods_.erase(std::next(pods_.begin(), static_cast<ptrdiff_t>(random_() % pods_.size())));
-  }
-}
-
-void SimCluster::KillInjected() {
-  std::erase_if(pods_, [](const auto& pod) { return pod.second.setup.injected; });
-}
-
-void SimCluster::KillUnready() {
-  std::erase_if(pods_, [](const auto& pod) { return !pod.second.setup.ready; });
-}
-
 size_t SimCluster::pods_injected() const {
   return static_cast<size_t>(std::count_if(pods_.begin(), pods_.end(), [](const auto& pod) {
     return pod.second.setup.injected && pod.second.setup.job.empty();
@@ -106,6 +88,11 @@ int SimCluster::misses_after(int second) const {
     return each.first >= second && each.second != api::StartResult::kHit &&
            each.second != api::StartResult::kBuilder;
   }));
+}
+
+int SimCluster::counted(api::StartResult result) const {
+  return static_cast<int>(std::count_if(results_.begin(), results_.end(),
+                                        [&](const auto& each) { return each.second == result; }));
 }
 
 int SimCluster::FreeSlots(const std::string& node) const {
@@ -160,6 +147,7 @@ void SimCluster::RunAgents() {
 }
 
 void SimCluster::RunFetches(const std::string& node, const api::WantedWarmup& wanted) {
+  const bool fails = store_down_ || broken_.contains(node);
   std::vector<api::NodeBundle> bundles;
   for (const api::WantedBundle& bundle : wanted.bundles) {
     const std::string place = node + "/" + bundle.digest.ToString();
@@ -168,7 +156,7 @@ void SimCluster::RunFetches(const std::string& node, const api::WantedWarmup& wa
         known->second != builder_.cache(node).status.node.cpu_class) {
       Violate("node " + node + " was given a bundle of another CPU class");
     }
-    if (!fetched_at_.contains(place) && !store_down_) {
+    if (!fetched_at_.contains(place) && !fails) {
       fetched_at_[place] = now_ + setup_.fetch_seconds;
     }
     const auto at = fetched_at_.find(place);
@@ -176,7 +164,7 @@ void SimCluster::RunFetches(const std::string& node, const api::WantedWarmup& wa
     if (at != fetched_at_.end() && now_ >= at->second) {
       out.state = api::BundleState::kActive;
       out.fetch_seconds = setup_.fetch_seconds;
-    } else if (store_down_) {
+    } else if (fails) {
       out.state = api::BundleState::kFailed;
       out.reason = "FetchFailed";
     } else {

@@ -74,6 +74,7 @@ class SimCluster {
   void HangWithNextBundles(int count) { hanging_left_ = count; }
   void KillUnready();  // all pods that are not ready
   void StoreDown(bool down) { store_down_ = down; }
+  void BreakFetches(const std::string& node) { broken_.insert(node); }
   void OperatorDown(bool down);  // both operators
   void KillLeader() { leaderless_until_ = now_ + kFailoverSeconds; }
   void SetOperatorCrashChance(double chance) { setup_.operator_crash_chance = chance; }
@@ -103,8 +104,10 @@ class SimCluster {
   int longest_hold() const { return longest_hold_; }  // seconds, of any pod
   int elections(const std::string& key) const;
   int hits_after(int second) const;
-  int misses_after(int second) const;
+  int misses_after(int second) const;  // of any kind, cold starts too
+  int counted(api::StartResult result) const;
   size_t starts_ended() const { return ended_.size(); }
+  size_t gated_ever() const { return gated_ever_; }  // pods created with the gate
   size_t nodes() const { return nodes_.size(); }
 
  private:
@@ -175,12 +178,14 @@ class SimCluster {
   int hanging_left_ = 0;  // bundles still to be published that hang
   std::set<std::string> hanging_digests_;
   bool store_down_ = false;
+  std::set<std::string> broken_;  // nodes on which every fetch fails
   bool operator_down_ = false;
   int alive_since_ = 0;       // of any operator
   int leaderless_until_ = 0;  // a second
   int next_pod_ = 0;
   int idle_seconds_ = 0;
   int longest_hold_ = 0;
+  size_t gated_ever_ = 0;
   int added_nodes_ = 0;
   int64_t version_ = 0;  // of the status
   std::optional<model::Plan> earlier_plan_;

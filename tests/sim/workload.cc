@@ -20,6 +20,24 @@ bool Contains(const std::vector<std::string>& list, const std::string& text) {
 
 }  // namespace
 
+void SimCluster::Kill(const std::string& pod) {
+  pods_.erase(pod);
+}
+
+void SimCluster::KillOne() {
+  if (!pods_.empty()) {
+    pods_.erase(std::next(pods_.begin(), static_cast<ptrdiff_t>(random_() % pods_.size())));
+  }
+}
+
+void SimCluster::KillInjected() {
+  std::erase_if(pods_, [](const auto& pod) { return pod.second.setup.injected; });
+}
+
+void SimCluster::KillUnready() {
+  std::erase_if(pods_, [](const auto& pod) { return !pod.second.setup.ready; });
+}
+
 bool SimCluster::HasQuota() const {
   return setup_.quota == 0 || pods_.size() < static_cast<size_t>(setup_.quota);
 }
@@ -45,6 +63,7 @@ bool SimCluster::MakePod() {
     pod.setup.labels = {{"scheduling.x-k8s.io/pod-group", revision_}};
   }
   pod.gated_at = now_;
+  gated_ever_ += pod.setup.held ? 1 : 0;
   pods_[pod.setup.name] = pod;
   return true;
 }

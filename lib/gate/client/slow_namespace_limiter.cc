@@ -7,10 +7,6 @@
 namespace cachewarm::gate {
 namespace {
 
-// Time after which a patch is cancelled in a namespace that is not slow. An API server answers
-// within a second, including the time of its webhooks, or within a few seconds under load. A longer
-// patch most likely waits for a webhook that does not answer.
-constexpr Duration kUsualLimit{3'000};
 constexpr Duration kSlow{1'000};
 // A namespace stays slow for at most this long after its last slow failure, because a deleted
 // namespace gets no fast patch that would end the state earlier.
@@ -22,26 +18,37 @@ constexpr Duration kForgetAfter{600'000};
 // slow_in_flight_.
 class SlowNamespaceLimiter::Slot {
  public:
-  Slot(SlowNamespaceLimiter& limiter, const std::string& ns) : limiter_(limiter) {
+  Slot(SlowNamespaceLimiter& limiter, const std::string& ns) : limiter_(limiter), ns_(ns) {
     std::lock_guard lock(limiter_.mutex_);
     is_slow_ = limiter_.slow_since_.contains(ns);
-    may_begin_ = !is_slow_ || limiter_.slow_in_flight_ < limiter_.slow_.at_once;
-    limiter_.slow_in_flight_ += is_slow_ && may_begin_ ? 1 : 0;
+    if (!is_slow_) {
+      return;
+    }
+    size_t& in_flight = limiter_.slow_in_flight_[ns];
+    may_begin_ = in_flight < limiter_.slow_.at_once;
+    in_flight += may_begin_ ? 1 : 0;
   }
   ~Slot() {
     std::lock_guard lock(limiter_.mutex_);
-    limiter_.slow_in_flight_ -= is_slow_ && may_begin_ ? 1 : 0;
+    const auto in_flight = limiter_.slow_in_flight_.find(ns_);
+    if (is_slow_ && in_flight != limiter_.slow_in_flight_.end()) {
+      in_flight->second -= may_begin_ ? 1 : 0;
+      if (in_flight->second == 0) {
+        limiter_.slow_in_flight_.erase(in_flight);
+      }
+    }
   }
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
 
   bool may_begin() const { return may_begin_; }
-  Duration limit() const { return is_slow_ ? limiter_.slow_.limit : kUsualLimit; }
+  Duration limit() const { return is_slow_ ? limiter_.slow_.limit : limiter_.slow_.usual; }
 
  private:
   SlowNamespaceLimiter& limiter_;
+  const std::string& ns_;
   bool is_slow_ = false;
-  bool may_begin_ = false;
+  bool may_begin_ = true;
 };
 
 absl::Status SlowNamespaceLimiter::Run(const std::string& ns, std::stop_token stop,

@@ -13,17 +13,21 @@
 
 namespace cachewarm::gate {
 
-// Keeps slow pod patches of one namespace from delaying those of all others. Each patch takes 10 to
-// 30 s while a webhook of the namespace does not answer, so a patch is cancelled after 3 s. A
-// namespace becomes slow when a patch there fails after a second or more. It stays slow until a
-// patch there takes less than a second, or until ten minutes after the last such failure. Only a
-// few patches of slow namespaces run at the same time, with the time limit in SlowPatches instead
-// of 3 s. Keeps its state in memory only. Thread-safe.
+// Bounds the time and the number of pod patches in namespaces whose webhooks do not answer. Each
+// patch takes 10 to 30 s there, so a patch is cancelled after SlowPatches::usual. A namespace
+// becomes slow when a patch there fails after a second or more. It stays slow until a patch there
+// takes less than a second, or until ten minutes after the last such failure. Only a few patches of
+// a slow namespace run at the same time, with a time limit of their own. Keeps its state in memory
+// only. Thread-safe.
 class SlowNamespaceLimiter {
  public:
   struct SlowPatches {
-    size_t at_once;  // patches that may run at once in all slow namespaces together
-    Duration limit;  // time after which a patch is cancelled
+    size_t at_once;  // patches that may run at once in one slow namespace
+    Duration limit;  // time after which a patch is cancelled in a slow namespace
+    // Time after which a patch is cancelled in any other namespace. An API server answers within a
+    // second, including the time of its webhooks, or within a few seconds under load. A longer
+    // patch most likely waits for a webhook that does not answer.
+    Duration usual{3'000};
   };
 
   // `clock` must outlive the limiter.
@@ -31,7 +35,7 @@ class SlowNamespaceLimiter {
 
   // Calls `patch` and returns its result. `patch` must return soon after its token fires.
   // Errors: DEADLINE_EXCEEDED if the patch was cancelled; it may still have taken effect. ABORTED,
-  // without calling `patch`, if too many patches of slow namespaces are running.
+  // without calling `patch`, if too many patches of this slow namespace are running.
   using Patch = std::function<absl::Status(std::stop_token)>;
   absl::Status Run(const std::string& ns, std::stop_token stop, const Patch& patch);
 
@@ -43,8 +47,8 @@ class SlowNamespaceLimiter {
   const Clock& clock_;
   const SlowPatches slow_;
   std::mutex mutex_;
-  size_t slow_in_flight_ = 0;
-  std::map<std::string, MonoTime> slow_since_;  // namespace -> time of the last slow failure
+  std::map<std::string, size_t> slow_in_flight_;  // by namespace
+  std::map<std::string, MonoTime> slow_since_;    // namespace -> time of the last slow failure
 };
 
 }  // namespace cachewarm::gate

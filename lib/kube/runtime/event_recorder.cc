@@ -1,17 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/kube/runtime/event_recorder.h"
 
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lib/base/status.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/runtime/event_series.h"
+#include "lib/kube/runtime/stop_after.h"
 
 namespace cachewarm::kube {
 namespace {
 
 constexpr Duration kNothingDue = std::chrono::hours(1);
+constexpr Duration kSendLimit{3'000};
+// Time for which events of a namespace are dropped after one was not written within kSendLimit.
+constexpr Duration kSlowLasts = std::chrono::minutes(5);
+
+// Returns the namespace in the path of a request for an event.
+std::string NamespaceInPath(const Request& request) {
+  constexpr std::string_view kBefore = "/namespaces/";
+  const size_t ns = request.path.find(kBefore) + kBefore.size();
+  return request.path.substr(ns, request.path.find('/', ns) - ns);
+}
 
 ObjectName EventNameOf(const Request& patch) {
   // The path ends in "/namespaces/<ns>/events/<name>"; event names need no percent-encoding.
@@ -29,10 +42,13 @@ struct EventRecorder::State {
   void Write(std::stop_token stop);
   std::vector<Request> Collect(const std::deque<Event>& events);
   void Send(const Request& request, std::stop_token stop);
+  bool IsSlow(const std::string& ns);
+  void CountDropped();
 
   Runtime runtime;
   const EventRecorderOptions options;
-  EventSeries series;  // used by the writer thread only
+  EventSeries series;                          // used by the writer thread only
+  std::map<std::string, MonoTime> slow_since;  // namespace -> time; used by the writer thread only
   std::mutex mutex;
   std::condition_variable_any wake;
   std::condition_variable_any idle;
@@ -118,8 +134,33 @@ std::vector<Request> EventRecorder::State::Collect(const std::deque<Event>& even
   return requests;
 }
 
+bool EventRecorder::State::IsSlow(const std::string& ns) {
+  const MonoTime now = runtime.clock.Monotonic();
+  std::erase_if(slow_since, [&](const auto& each) { return now - each.second >= kSlowLasts; });
+  return slow_since.contains(ns);
+}
+
+void EventRecorder::State::CountDropped() {
+  std::lock_guard lock(mutex);
+  ++dropped;
+}
+
 void EventRecorder::State::Send(const Request& request, std::stop_token stop) {
-  const absl::Status sent = runtime.client.Do(request, stop).status();
+  const std::string ns = NamespaceInPath(request);
+  if (IsSlow(ns)) {
+    CountDropped();
+    return;
+  }
+  const StopAfter over(runtime.clock, kSendLimit, stop);
+  const absl::Status sent = runtime.client.Do(request, over.token()).status();
+  if (absl::IsCancelled(sent) && !stop.stop_requested()) {
+    slow_since[ns] = runtime.clock.Monotonic();
+    CountDropped();
+    runtime.log.Warning(
+        "event not written in time",
+        {{"err", "the events of namespace " + ns + " are dropped for five minutes"}});
+    return;
+  }
   if (absl::IsNotFound(sent) && request.method == "PATCH") {
     series.Forget(EventNameOf(request));
   } else if (!sent.ok() && !absl::IsCancelled(sent)) {

@@ -46,6 +46,9 @@ struct EventRecorderOptions {
 
 // Writes events.k8s.io/v1 objects on its own thread. Repetitions of an event create no further
 // object: they are added to series.count of the first one, which is patched at most every 10 s.
+// An event that is not written within 3 s, for example because a webhook does not answer, is
+// dropped, and so are the events of its namespace in the next five minutes, so that the events of
+// other namespaces need not wait.
 class EventRecorder final : public EventSink {
  public:
   EventRecorder(const Runtime& runtime, const EventRecorderOptions& options);

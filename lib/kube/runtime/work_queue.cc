@@ -12,8 +12,8 @@ constexpr int kFailuresMax = 64;  // with more failures, BackoffDelay() does not
 
 }  // namespace
 
-WorkQueue::WorkQueue(const Clock& clock, BackoffPolicy backoff)
-    : clock_(clock), backoff_(backoff) {}
+WorkQueue::WorkQueue(const Clock& clock, BackoffPolicy backoff, Lanes lanes)
+    : clock_(clock), backoff_(backoff), lanes_(lanes) {}
 
 void WorkQueue::Add(const std::string& key) {
   std::lock_guard lock(mutex_);
@@ -21,10 +21,10 @@ void WorkQueue::Add(const std::string& key) {
 }
 
 void WorkQueue::AddLocked(const std::string& key) {
-  if (shut_down_ || !dirty_.insert(key).second || processing_.contains(key)) {
+  if (shut_down_ || !dirty_.insert(key).second || lanes_.IsProcessed(key)) {
     return;
   }
-  queue_.push_back(key);
+  lanes_.Add(key);
   wake_.notify_one();
 }
 
@@ -86,16 +86,19 @@ std::optional<MonoTime> WorkQueue::PromoteDue() {
 std::optional<std::string> WorkQueue::Get(std::stop_token stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
-    const std::optional<MonoTime> next = PromoteDue();
-    if (!queue_.empty()) {
-      std::string key = std::move(queue_.front());
-      queue_.pop_front();
-      dirty_.erase(key);
-      processing_.insert(key);
+    std::optional<MonoTime> next = PromoteDue();
+    if (std::optional<std::string> key = lanes_.Take(clock_.Monotonic())) {
+      dirty_.erase(*key);
+      if (lanes_.waiting() > 0) {
+        wake_.notify_one();  // the lane that was free for this key may have room for another one
+      }
       return key;
     }
-    if (shut_down_) {
+    if (shut_down_ && lanes_.waiting() == 0) {
       return std::nullopt;
+    }
+    if (const auto change = lanes_.NextChange(); change.has_value()) {
+      next = std::min(next.value_or(*change), *change);
     }
     clock_.WaitUntil(lock, wake_, next.value_or(clock_.Monotonic() + kIdle), stop);
   }
@@ -104,9 +107,9 @@ std::optional<std::string> WorkQueue::Get(std::stop_token stop) {
 
 void WorkQueue::Done(const std::string& key) {
   std::lock_guard lock(mutex_);
-  processing_.erase(key);
+  lanes_.Done(key, clock_.Monotonic(), !failures_.contains(key));
   if (dirty_.contains(key)) {
-    queue_.push_back(key);
+    lanes_.Add(key);
   }
   wake_.notify_all();
 }
@@ -122,7 +125,7 @@ bool WorkQueue::Drain(Duration limit) {
   ShutDown();
   std::unique_lock lock(mutex_);
   const MonoTime deadline = clock_.Monotonic() + limit;
-  while (!queue_.empty() || !processing_.empty()) {
+  while (lanes_.waiting() > 0 || lanes_.processed() > 0) {
     if (clock_.Monotonic() >= deadline) {
       return false;
     }
@@ -133,7 +136,7 @@ bool WorkQueue::Drain(Duration limit) {
 
 size_t WorkQueue::size() const {
   std::lock_guard lock(mutex_);
-  return queue_.size();
+  return lanes_.waiting();
 }
 
 size_t WorkQueue::delayed() const {

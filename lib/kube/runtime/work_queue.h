@@ -2,7 +2,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "lib/base/backoff.h"
 #include "lib/base/clock.h"
+#include "lib/kube/runtime/namespace_lanes.h"
 
 namespace cachewarm::kube {
 
@@ -20,15 +20,17 @@ namespace cachewarm::kube {
 //  - a key that waits is not queued twice (`dirty_`);
 //  - a key that is being processed is not returned again before Done(); if it is added in between,
 //    it is queued again after Done();
-//  - keys are returned in the order of arrival;
+//  - keys are returned in the order of arrival, as far as `lanes` allows (NamespaceLanes);
 //  - of several calls of AddAfter() for one key, only the earliest due time counts.
 // Thread-safe. `clock` must outlive the queue.
 class WorkQueue {
  public:
-  explicit WorkQueue(const Clock& clock, BackoffPolicy backoff = {.first = Duration(5),
-                                                                  .most = Duration(300'000),
-                                                                  .factor = 2.0,
-                                                                  .jitter = 0.0});
+  explicit WorkQueue(const Clock& clock,
+                     BackoffPolicy backoff = {.first = Duration(5),
+                                              .most = Duration(300'000),
+                                              .factor = 2.0,
+                                              .jitter = 0.0},
+                     Lanes lanes = {});
 
   void Add(const std::string& key);
   void AddAfter(const std::string& key, Duration delay);
@@ -64,9 +66,8 @@ class WorkQueue {
   BackoffPolicy backoff_;
   mutable std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::deque<std::string> queue_;
-  std::set<std::string> dirty_;
-  std::set<std::string> processing_;
+  NamespaceLanes lanes_;         // keys that are due or processed
+  std::set<std::string> dirty_;  // keys that are due, also those that are processed meanwhile
   Delays delayed_;
   std::map<std::string, int> failures_;
   bool shut_down_ = false;

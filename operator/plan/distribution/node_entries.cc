@@ -202,6 +202,20 @@ const api::WantedWarmup* PresentEntry(const std::string& uid, const NodeState& n
   return nullptr;
 }
 
+std::optional<WallTime> ActiveSince(const Context& context, const NodeState& node,
+                                    const api::BundleStatus& bundle) {
+  if (!IsActive(node, bundle.digest)) {
+    return std::nullopt;
+  }
+  const api::WantedWarmup* entry = PresentEntry(context.uid(), node);
+  if (entry == nullptr) {
+    return bundle.published_time;
+  }
+  const auto fetch = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(ReportedBundle(node, bundle.digest)->fetch_seconds));
+  return std::max(bundle.published_time, entry->fetch_granted_time + fetch);
+}
+
 bool NeedsFetch(const Context& context, const NodeState& node, const Digest& digest) {
   const api::WantedWarmup* present = PresentEntry(context.uid(), node);
   const bool is_requested = present != nullptr && Contains(present->bundles, digest);

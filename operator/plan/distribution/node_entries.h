@@ -36,6 +36,12 @@ bool Contains(const std::vector<api::WantedBundle>& bundles, const Digest& diges
 // Returns the entry of the warmup `uid` in the NodeCache; nullptr if there is none.
 const api::WantedWarmup* PresentEntry(const std::string& uid, const NodeState& node);
 
+// Returns the latest time since which the node has the bundle active: its publication, or the end
+// of its fetch if the node was granted one later. A container that started before that time may
+// have mounted an earlier tree. nullopt if the bundle is not active.
+std::optional<WallTime> ActiveSince(const Context& context, const NodeState& node,
+                                    const api::BundleStatus& bundle);
+
 // True if the warmup `uid` cannot use the node: the NodeCache has no entry of it, and already has
 // the maximum number of entries, all of other warmups.
 bool IsFull(const std::string& uid, const NodeState& node);

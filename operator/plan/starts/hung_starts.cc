@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "lib/api/json/limits.h"
@@ -49,16 +50,11 @@ const BundleStatus* MountedBundle(const Context& context, const Bundles& bundles
                                   const PodView& pod, const LiveKey& key) {
   const NodeState& node = context.nodes[static_cast<size_t>(pod.node)];
   const BundleStatus* bundle = pod.injected ? bundles.For(key) : nullptr;
-  if (bundle == nullptr || !IsActive(node, bundle->digest)) {
+  if (bundle == nullptr) {
     return nullptr;
   }
-  WallTime active_since = bundle->published_time;
-  if (const api::WantedWarmup* entry = PresentEntry(context.uid(), node)) {
-    const auto fetch = std::chrono::duration_cast<Duration>(
-        std::chrono::duration<double>(ReportedBundle(node, bundle->digest)->fetch_seconds));
-    active_since = std::max(active_since, entry->fetch_granted_time + fetch);
-  }
-  return pod.container->started_time > active_since ? bundle : nullptr;
+  const std::optional<WallTime> since = ActiveSince(context, node, *bundle);
+  return since.has_value() && pod.container->started_time > *since ? bundle : nullptr;
 }
 
 // Returns the median seconds of cold starts of the pod's key or, if none was measured, of the key

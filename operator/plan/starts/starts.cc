@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -11,6 +12,7 @@
 #include "lib/gate/core/held.h"
 #include "operator/plan/acceptance/injectable.h"
 #include "operator/plan/decisions.h"
+#include "operator/plan/distribution/node_entries.h"
 #include "operator/plan/starts/late_compiles.h"
 #include "operator/plan/starts/savings.h"
 #include "operator/plan/starts/start_cause.h"
@@ -113,13 +115,22 @@ bool IsBuilder(const PlanContext& context, const PodView& pod) {
          });
 }
 
-// True if the node had the bundle when the pod started; otherwise the start could not be a hit.
-bool HadBundle(const PlanContext& context, const FirstStart& start) {
-  const NodeState& node = context.nodes[start.node];
-  const LiveKey* key = FindKey(context, node.target, start.pod->factors);
+// Returns the bundle of the start's key if it was published before the start.
+const api::BundleStatus* EarlierBundle(const PlanContext& context, const FirstStart& start) {
+  const LiveKey* key = FindKey(context, context.nodes[start.node].target, start.pod->factors);
   const api::BundleStatus* bundle = key == nullptr ? nullptr : context.builds.bundles.For(*key);
-  return bundle != nullptr && bundle->published_time < start.started &&
-         IsActive(node, bundle->digest);
+  return bundle != nullptr && bundle->published_time < start.started ? bundle : nullptr;
+}
+
+// True if the node had the bundle when the pod started; otherwise the start could not be a hit. The
+// node may have had the tree of another bundle, and the new one while the pod compiled.
+bool HadBundle(const PlanContext& context, const FirstStart& start) {
+  const api::BundleStatus* bundle = EarlierBundle(context, start);
+  if (bundle == nullptr) {
+    return false;
+  }
+  const std::optional<WallTime> since = ActiveSince(context, context.nodes[start.node], *bundle);
+  return since.has_value() && start.started > *since;
 }
 
 StartResult ClassifyStart(const PlanContext& context, const FirstStart& start) {
@@ -132,8 +143,12 @@ StartResult ClassifyStart(const PlanContext& context, const FirstStart& start) {
   if (start.evidence == nullptr || start.pod->container->restarts > 0) {
     return StartResult::kUnknown;
   }
-  const bool missed = start.evidence->result == StartResult::kMiss;
-  return missed && !HadBundle(context, start) ? StartResult::kCold : start.evidence->result;
+  // A part of the files may come from a bundle of another key. That is an incomplete hit only while
+  // no bundle of the pod's own key exists.
+  const bool compiled =
+      start.evidence->result == StartResult::kMiss ||
+      (start.evidence->result == StartResult::kPartial && EarlierBundle(context, start) != nullptr);
+  return compiled && !HadBundle(context, start) ? StartResult::kCold : start.evidence->result;
 }
 
 StartSample Measure(const PlanContext& context, const api::Starts& starts,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An administrator's policy rejects every update of a pod, so nobody can release a held pod: the
-pods after the first are not held."""
+"""An administrator's policy rejects every update of a pod, so nobody can release a held pod: at most
+the first pod is held, and none if the workload has a pod on which a release can be tried."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from harness.product import Product
 from harness.sleeper import Sleeper
 from harness.steps import accept, add_pod, replace, until_ready
 from harness.waiting import wait_for
-from harness.warmup import gated
+from harness.warmup import Warmup, gated, injected, wait_event, warmup_for
 
 WORDS = "pods of this namespace are frozen"
 
@@ -92,3 +92,23 @@ def test_pods_are_not_held_while_releases_are_rejected(kubectl: Kubectl, product
         assert not gated(second)
         until_ready(kubectl, second)
         assert pods.restarts(kubectl.get("pod", pods.name(second))) == 0
+
+
+def test_no_pod_is_held_where_a_dry_run_of_a_release_is_rejected(
+    kubectl: Kubectl, product: Product
+):
+    server = Sleeper(name="frozen-before")
+    deployment = server.deployment()
+    kubectl.apply(deployment)
+    pods.wait_ready(kubectl, server.name, 1, 60)
+    with frozen(kubectl):
+        gate = {"mode": "Hold", "maxHoldSeconds": 5}
+        kubectl.apply(warmup_for(deployment, gate=gate, compile={"builder": "FirstPod"}))
+        warmup = Warmup(kubectl, server.name)
+        seen = warmup.wait_condition("Degraded", "True", "ReleaseRejected")
+        assert WORDS in seen["message"], seen["message"]
+        assert WORDS in wait_event(kubectl, server.name, "ReleaseRejected")["note"]
+        warmup.wait_injecting()
+        pod = add_pod(kubectl, server.name)
+        assert injected(pod) and not gated(pod)
+        until_ready(kubectl, pod)

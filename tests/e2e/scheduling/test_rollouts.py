@@ -74,6 +74,23 @@ def test_rolling_update_with_surge_never_falls_below_its_replicas(
     assert len(rolled) == 2 and all(released(pod) for pod in rolled), "each was held and released"
 
 
+def test_rollout_under_load_elects_no_rebuild(
+    kubectl: Kubectl, product: Product, cluster: Cluster
+):
+    """Pods of the new image start on nodes with the old image's bundle, before and while these
+    nodes get the new one. Such a start is cold: a miss would have the bundle built again."""
+    server = compiler("loaded", NODES)
+    warmup = warm(kubectl, server, mode="Never")
+    kubectl.scale("deployment", server.name, 6)
+    pods.wait_ready(kubectl, server.name, 6, 120)
+    assert len(roll(kubectl, cluster, server)) == 6
+    wait_for("each start is counted", lambda: sum(warmup.counts.values()) >= 12, 120, kubectl)
+    counts = warmup.counts
+    assert counts.get("miss", 0) == counts.get("partial", 0) == 0, counts
+    assert len(warmup.bundles) == 2
+    assert [build["attempt"] for build in warmup.builders] == [1, 1]
+
+
 def test_recreate_is_not_held_while_nothing_serves(
     kubectl: Kubectl, product: Product, cluster: Cluster
 ):

@@ -100,7 +100,7 @@ TEST(OperatorConfig, EmptyFileChangesNothing) {
   const auto parsed =
       Parse({.environment = {{"CACHEWARM_CONFIG", "/c.yaml"}}, .files = {{"/c.yaml", ""}}});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_EQ(parsed->config.workers, 2);
+  EXPECT_EQ(parsed->config.workers, 4);
 }
 
 TEST(OperatorConfig, SwitchNeedsNoValue) {

@@ -220,6 +220,23 @@ TEST_F(DaemonTest, UnpatchablePodsBlockNoOtherNamespace) {
   EXPECT_TRUE(InSteps(seconds(2), all_are_free)) << "each is retried";
 }
 
+TEST_F(DaemonTest, WarmupsWhoseStatusCannotBeWrittenDelayNoOtherPlan) {
+  config_.leader_elect = false;
+  hanging_.HangAllWrites();
+  for (int i = 0; i < 30; ++i) {
+    codec::Json warmup = WarmupObject("w" + std::to_string(i));
+    warmup["metadata"]["namespace"] = "team";
+    server_.Put(kube::kCacheWarmups, warmup);
+  }
+  Start();
+  ASSERT_TRUE(Eventually([&] { return hanging_.under_way() >= config_.workers; }));
+  server_.Put(kube::kCacheWarmups, WarmupObject("llama"));
+  EXPECT_TRUE(InSteps(Duration(500), [&] {
+    return server_.Find(kube::kCacheWarmups, {"default", "llama"})->contains("status");
+  }));
+  EXPECT_GE(hanging_.under_way(), config_.workers) << "they still wait";
+}
+
 TEST_F(DaemonTest, NewLeaderReconcilesOnlyPresentObjects) {
   constexpr int kGone = 50;
   LeadElsewhere();

@@ -17,16 +17,23 @@
 
 namespace cachewarm::op::testing {
 
-// Forwards to `server`, except patches and creates of pods in one namespace: they hang until
-// cancelled or Answer(), as behind an unresponsive webhook. Thread-safe.
+// Forwards to `server`, except patches and creates of pods in one namespace, or all writes there:
+// they hang until cancelled or Answer(), as behind an unresponsive webhook. Thread-safe.
 class HangingClient final : public kube::Client {
  public:
   HangingClient(kube::Client& server, const std::string& ns)
-      : server_(server), hanging_("/api/v1/namespaces/" + ns + "/pods/") {}
+      : server_(server),
+        namespace_("/namespaces/" + ns + "/"),
+        hanging_("/api/v1" + namespace_ + "pods/") {}
+
+  // From now on all writes in the namespace hang.
+  void HangAllWrites() { all_writes_ = true; }
 
   absl::StatusOr<codec::Json> Do(const kube::Request& request, std::stop_token stop) override {
     const bool creates = request.verb == "create" && request.path + "/" == hanging_;
-    if (creates || (request.verb == "patch" && request.path.starts_with(hanging_))) {
+    const bool writes = all_writes_ && request.method != "GET" &&
+                        request.path.find(namespace_) != std::string::npos;
+    if (writes || creates || (request.verb == "patch" && request.path.starts_with(hanging_))) {
       tries_ += stop.stop_requested() ? 0 : 1;
       ++under_way_;
       std::unique_lock lock(mutex_);
@@ -50,7 +57,9 @@ class HangingClient final : public kube::Client {
 
  private:
   kube::Client& server_;
+  const std::string namespace_;
   const std::string hanging_;
+  std::atomic<bool> all_writes_ = false;
   std::mutex mutex_;
   std::condition_variable_any wake_;
   bool answers_ = false;

@@ -59,16 +59,26 @@ TEST_F(SlowNamespaceLimiterTest, HangingPatchIsCancelledAtTheLimit) {
   CutShort(hanging, seconds(3));
 }
 
-TEST_F(SlowNamespaceLimiterTest, LimitsPatchesOfSlowNamespacesOnly) {
+TEST_F(SlowNamespaceLimiterTest, LimitsPatchesOfEachSlowNamespace) {
   MakeSlow("team");
   MakeSlow("also");
   std::future<absl::Status> hanging = BeginToHang("team");
   ASSERT_TRUE(clock_.AwaitWaiters(1));
   EXPECT_TRUE(absl::IsAborted(Quick("team")));
+  std::future<absl::Status> other = BeginToHang("also");
+  ASSERT_TRUE(clock_.AwaitWaiters(2)) << "another slow namespace has its own limit";
   EXPECT_TRUE(absl::IsAborted(Quick("also")));
   EXPECT_TRUE(Quick("default").ok());
   CutShort(hanging, seconds(30));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(other.get()));
   EXPECT_TRUE(Quick("team").ok()) << "a slot is free again";
+}
+
+TEST_F(SlowNamespaceLimiterTest, UsualLimitIsConfigurable) {
+  SlowNamespaceLimiter patient(clock_, {.at_once = 1, .limit = seconds(30), .usual = seconds(20)});
+  auto hanging =
+      std::async(std::launch::async, [&] { return patient.Run("team", {}, BlockUntilStop); });
+  CutShort(hanging, seconds(20));
 }
 
 TEST_F(SlowNamespaceLimiterTest, QuickResponseEndsTheLimit) {

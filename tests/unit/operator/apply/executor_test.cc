@@ -237,7 +237,7 @@ TEST_F(ExecutorTest, ExistingAndDeletedJobsAreSuccess) {
   EXPECT_EQ(server.Find(kube::kJobs, {"default", "j"}), nullptr);
 }
 
-TEST_F(ExecutorTest, AllPlansShareOneConcurrencyLimit) {
+TEST_F(ExecutorTest, PlansOfANamespaceShareOneConcurrencyLimit) {
   for (int i = 0; i < 60; ++i) {
     plan.releases.push_back(
         {.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")), .reason = "ReleasedWarm"});

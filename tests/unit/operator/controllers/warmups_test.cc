@@ -18,6 +18,7 @@ using op::testing::HeldPodObject;
 using op::testing::NamespaceObject;
 using op::testing::NodeCacheObject;
 using op::testing::NodeObject;
+using op::testing::PodObject;
 using op::testing::WarmupObject;
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -36,6 +37,7 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
         dry_runs(server, clock),
         dry_run_keys(clock),
         dry_run_queue({.dry_runs = dry_runs,
+                       .releases = release_dry_runs,
                        .queue = dry_run_keys,
                        .clock = clock,
                        .on_result =
@@ -51,6 +53,7 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
                  .executor = executor,
                  .dry_runs = dry_runs,
                  .dry_run_queue = dry_run_queue,
+                 .release_dry_runs = release_dry_runs,
                  .build_requests = build_requests,
                  .job_refusals = job_refusals,
                  .release_refusals = release_refusals,
@@ -75,11 +78,13 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
 
   codec::Json Warmup() { return *server.Find(kube::kCacheWarmups, {"default", "llama"}); }
 
-  std::string ReadyReason() {
+  std::string ReadyReason() { return ReasonOf("Ready"); }
+
+  std::string ReasonOf(const std::string& condition) {
     const codec::Json warmup = Warmup();
     const codec::Json* conditions = codec::At(warmup, {"status", "conditions"});
     for (size_t i = 0; conditions != nullptr && i < conditions->size(); ++i) {
-      if (codec::TextAt((*conditions)[i], {"type"}) == "Ready") {
+      if (codec::TextAt((*conditions)[i], {"type"}) == condition) {
         return codec::TextAt((*conditions)[i], {"reason"});
       }
     }
@@ -129,6 +134,8 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
   apply::Executor executor;
   dry_run::DryRuns dry_runs;
   kube::WorkQueue dry_run_keys;
+  dry_run::ReleaseDryRuns release_dry_runs{
+      {.client = server, .clock = clock, .refusals = release_refusals}};
   dry_run::DryRunQueue dry_run_queue;
   std::vector<std::string> woken;  // the warmups with a new result of a dry run
   apply::BuildRequests build_requests;
@@ -155,6 +162,41 @@ TEST_F(WarmupsTest, DryRunPrecedesInjection) {
       << "a new result is planned on at once";
   EXPECT_EQ(dry_runs.Last("uid-llama").injected, model::DryRunResult::kAllowed);
   EXPECT_EQ(Metric("cachewarm_admission_dry_runs_total{result=\"allowed\"}"), 1);
+}
+
+TEST_F(WarmupsTest, DryRunOfAReleasePrecedesTheFirstGate) {
+  codec::Json warmup = WarmupObject("llama");
+  server.Put(kube::kCacheWarmups, warmup);
+  server.Put(kube::kDeployments, DeploymentObject("llama"));
+  server.Put(kube::kPods, PodObject("running"));
+  server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+  server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
+  server.OnWrite([](const kube::Request& request, codec::Json&) {
+    return request.resource == "pods" && request.verb == "patch"
+               ? absl::PermissionDeniedError("pods are frozen")
+               : absl::OkStatus();
+  });
+  StartCache();
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_THAT(release_refusals.Of("default").message, HasSubstr("frozen"));
+  ASSERT_TRUE(Seen());
+  const auto outcome = Reconcile();
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(ReasonOf("Degraded"), "ReleaseRejected");
+  EXPECT_LE(outcome->requeue_after, std::chrono::minutes(9)) << "confirmed before it expires";
+}
+
+TEST_F(WarmupsTest, WarmupThatHoldsNoPodsNeedsNoDryRunOfARelease) {
+  codec::Json warmup = WarmupObject("llama");
+  warmup["spec"]["gate"] = {{"mode", "Never"}};
+  server.Put(kube::kCacheWarmups, warmup);
+  server.Put(kube::kDeployments, DeploymentObject("llama"));
+  server.Put(kube::kPods, PodObject("running"));
+  server.Put(kube::kNodes, NodeObject("n1", "uid-n1"));
+  server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
+  StartCache();
+  ASSERT_TRUE(Reconcile().ok());
+  EXPECT_THAT(server.Requests(), Not(Contains(HasSubstr("patch pods"))));
 }
 
 TEST_F(WarmupsTest, SuspendedBundleIsCountedUntilReplaced) {

@@ -210,6 +210,7 @@ class DryRunQueueTest : public DryRunsTest {
   DryRunQueueTest()
       : keys(clock),
         queue({.dry_runs = dry_runs,
+               .releases = releases,
                .queue = keys,
                .clock = clock,
                .on_result = [this](const std::string& name, const model::AdmissionDryRun&) {
@@ -230,6 +231,8 @@ class DryRunQueueTest : public DryRunsTest {
 
   api::CacheWarmup warmup;
   kube::WorkQueue keys;
+  apply::ReleaseRefusals refusals{clock, [](const std::string&) {}};
+  ReleaseDryRuns releases{{.client = server, .clock = clock, .refusals = refusals}};
   DryRunQueue queue;
   std::vector<std::string> results;
 };
@@ -271,13 +274,32 @@ TEST_F(DryRunQueueTest, RepetitionWaitsForItsInterval) {
   EXPECT_EQ(results.size(), 2U);
 }
 
-// Time does not pass in this test: the dry runs of "team" hang for as long as it lasts.
-TEST_F(DryRunQueueTest, TenNamespacesWithSilentWebhooksDelayNoOther) {
+TEST_F(DryRunQueueTest, ReleaseIsTriedBeforeTheCreation) {
+  const auto pod = std::make_shared<const api::Pod>(
+      api::DecodePod(server.Put(kube::kPods, op::testing::HeldPodObject("a", "llama"))).value());
+  queue.RequestRelease(warmup, pod);
+  queue.Request(warmup, request);
+  std::vector<std::string> sent;
+  server.OnWrite([&](const kube::Request& each, codec::Json&) {
+    sent.push_back(each.verb);
+    return absl::OkStatus();
+  });
+  Drain();
+  EXPECT_EQ(sent, (std::vector<std::string>{"patch", "create", "create"}));
+  queue.RequestRelease(warmup, pod);
+  Drain();
+  EXPECT_EQ(results.size(), 1U) << "a dry run of a release alone repeats no creation";
+  EXPECT_EQ(sent.size(), 3U) << "the answer is known";
+}
+
+TEST_F(DryRunQueueTest, TenWarmupsBehindASilentWebhookDelayNoOther) {
   op::testing::HangingClient hanging(server, "team");
   DryRuns runs(hanging, clock);
   std::atomic<bool> done = false;
+  kube::WorkQueue shared_keys(clock, {}, kDryRunLanes);
   DryRunQueue shared({.dry_runs = runs,
-                      .queue = keys,
+                      .releases = releases,
+                      .queue = shared_keys,
                       .clock = clock,
                       .on_result = [&](const std::string& name, const model::AdmissionDryRun&) {
                         done = done || name == "default/llama";
@@ -285,16 +307,21 @@ TEST_F(DryRunQueueTest, TenNamespacesWithSilentWebhooksDelayNoOther) {
   fakes::MemoryLog log;
   std::stop_source stop;
   std::jthread controller([&] {
-    kube::Controller(keys, clock, log, {.name = "dry_runs", .workers = kDryRunWorkers},
-                     [&](const std::string& key, std::stop_token ending) {
-                       return shared.Reconcile(key, std::move(ending));
-                     })
+    kube::Controller(
+        shared_keys, clock, log,
+        {.name = "dry_runs", .workers = static_cast<int>(kDryRunLanes.usual + kDryRunLanes.slow)},
+        [&](const std::string& key, std::stop_token ending) {
+          return shared.Reconcile(key, std::move(ending));
+        })
         .Run(stop.get_token());
   });
   for (int i = 0; i < 10; ++i) {
     shared.Request({.ns = "team", .name = "w" + std::to_string(i), .uid = std::to_string(i)},
                    request);
   }
+  const int usual = static_cast<int>(kDryRunLanes.usual);
+  fakes::Await([&] { return hanging.under_way() == usual; });
+  clock.Advance(kube::NamespaceLanes::kSlowAfter);
   fakes::Await([&] { return hanging.under_way() == 10; });
   shared.Request(warmup, request);
   fakes::Await([&] { return done.load(); });

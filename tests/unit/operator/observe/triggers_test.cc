@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <set>
+#include <string>
+#include <thread>
 
 #include "lib/base/clock.h"
 #include "operator/observe/observe_warmup.h"
@@ -30,7 +33,7 @@ class TriggersTest : public op::testing::ClusterCacheFixture {
       : warmups(queue_clock),
         nodes(queue_clock),
         held(queue_clock),
-        triggers(cluster, {warmups, nodes, held}, "cachewarm-system") {
+        triggers(cluster, {warmups, nodes, held}, "cachewarm-system", queue_clock) {
     triggers.Attach();
     for (const char* name : {"llama", "mistral"}) {
       codec::Json warmup = WarmupObject(name);
@@ -90,6 +93,37 @@ TEST_F(TriggersTest, PodQueuesWarmupWithItsLabels) {
   Settle();
   EXPECT_EQ(After(warmups, [&] { server.Put(kube::kPods, PodObject("a")); }),
             Keys{"default/llama"});
+}
+
+TEST_F(TriggersTest, StormOfPodUpdatesIsCoveredByFewPlans) {
+  Settle();
+  server.Put(kube::kPods, PodObject("a"));
+  std::atomic<int> plans = 0;
+  std::stop_source ended;
+  std::jthread planner([&] {
+    while (const auto key = warmups.Get(ended.get_token())) {
+      ++plans;
+      warmups.Done(*key);
+    }
+  });
+  for (int i = 0; i < 1'000; ++i) {  // one minute
+    server.Edit(kube::kPods, {"default", "a"}, [&](codec::Json& pod) {
+      pod["metadata"]["annotations"]["cachewarm.io/start"] = std::to_string(i);
+    });
+    const kube::Object there = server.Find(kube::kPods, {"default", "a"});
+    const auto has_seen = [&] {
+      const kube::Object stored = cluster.pods.store().Get({"default", "a"});
+      return stored != nullptr &&
+             kube::ResourceVersionOf(*stored) == kube::ResourceVersionOf(*there);
+    };
+    while (!has_seen()) {
+      std::this_thread::yield();
+    }
+    queue_clock.Advance(std::chrono::milliseconds(60));
+  }
+  EXPECT_LE(plans, 650) << "one for each update without the limit";
+  EXPECT_GE(plans, 60);
+  ended.request_stop();
 }
 
 TEST_F(TriggersTest, ResourceSliceQueuesItsNode) {

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <utility>
 
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/error.h"
@@ -120,6 +124,56 @@ TEST_F(EventRecorderTest, EndsAtOnceWithQueuedEvents) {
     }
   }
   EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(10));
+}
+
+// A server that does not answer requests for events of namespace "team".
+class SilentServer final : public Client {
+ public:
+  explicit SilentServer(Client& server) : server_(server) {}
+  absl::StatusOr<Json> Do(const Request& request, std::stop_token stop) override {
+    if (request.path.find("/namespaces/team/") != std::string::npos) {
+      ++tries;
+      std::mutex mutex;
+      std::condition_variable_any wake;
+      std::unique_lock lock(mutex);
+      wake.wait(lock, stop, [] { return false; });
+      return absl::CancelledError("stopped");
+    }
+    return server_.Do(request, std::move(stop));
+  }
+  absl::Status Watch(const Request&, const WatchEventHandler&, std::stop_token) override {
+    return absl::UnimplementedError("");
+  }
+
+  std::atomic<int> tries = 0;
+
+ private:
+  Client& server_;
+};
+
+TEST_F(EventRecorderTest, NamespaceWithoutAnAnswerDelaysTheEventsOfOthersOnce) {
+  SilentServer silent(server_);
+  EventRecorder recorder({silent, clock_, [] { return 0.25; }, log_}, options_);
+  const auto in_other_namespace = [this](const std::string& name) {
+    Event event = Held(name);
+    Json regarding = *event.regarding;
+    regarding["metadata"]["namespace"] = "other";
+    event.regarding = std::make_shared<const Json>(regarding);
+    return event;
+  };
+  for (const char* name : {"a", "b", "c"}) {
+    recorder.Record(Held(name));
+  }
+  recorder.Record(in_other_namespace("d"));
+  ASSERT_TRUE(Await([&] { return silent.tries == 1; }));
+  ASSERT_TRUE(clock_.AwaitWaiters(1));
+  clock_.Advance(seconds(3));
+  ASSERT_TRUE(Await([&] { return server_.All(kEvents).size() == 1; }));
+  EXPECT_EQ(silent.tries, 1);
+  EXPECT_EQ(recorder.dropped(), 3U);
+  clock_.Advance(std::chrono::minutes(5));
+  recorder.Record(Held("e"));
+  EXPECT_TRUE(Await([&] { return silent.tries == 2; })) << "tried again after five minutes";
 }
 
 }  // namespace

@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <future>
+#include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -288,6 +291,42 @@ TEST_F(WorkQueueTest, WorkersNeverProcessAKeyTwiceAtOnce) {
   EXPECT_TRUE(Await([&] { return queue_.size() == 0; }));
   EXPECT_TRUE(queue_.Drain(seconds(1000)));
   EXPECT_GE(worked, kKeys);
+  stop.request_stop();
+}
+
+TEST_F(WorkQueueTest, KeysOfOneNamespaceThatHangDelayNoOther) {
+  WorkQueue queue(clock_, {}, {.usual = 2, .slow = 8});
+  std::mutex mutex;
+  std::condition_variable_any wake;
+  std::atomic<int> hanging = 0;
+  std::atomic<bool> done = false;
+  std::stop_source stop;
+  std::vector<std::jthread> workers;
+  for (int i = 0; i < 10; ++i) {
+    workers.emplace_back([&] {
+      while (const auto key = queue.Get(stop.get_token())) {
+        if (key->starts_with("team/")) {
+          ++hanging;
+          std::unique_lock lock(mutex);
+          wake.wait(lock, stop.get_token(), [] { return false; });
+        }
+        done = done || *key == "default/a";
+        queue.Done(*key);
+      }
+    });
+  }
+  for (int i = 0; i < 20; ++i) {
+    queue.Add("team/" + std::to_string(i));
+  }
+  Await([&] { return hanging == 2; });
+  ASSERT_TRUE(clock_.AwaitWaiters(8)) << "the other threads wait";
+  queue.Add("default/a");
+  EXPECT_EQ(hanging, 2);
+  clock_.Advance(NamespaceLanes::kSlowAfter);
+  Await([&] { return done.load(); });
+  EXPECT_TRUE(done);
+  Await([&] { return hanging == 6; });
+  EXPECT_EQ(hanging, 6) << "the share of one slow namespace";
   stop.request_stop();
 }
 
