@@ -9,8 +9,8 @@
 #include "lib/base/status.h"
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
+#include "lib/gate/client/release.h"
 #include "lib/gate/core/held.h"
-#include "lib/gate/core/patch.h"
 #include "lib/kube/runtime/stop_after.h"
 #include "operator/dry_run/dry_runs.h"
 
@@ -43,8 +43,7 @@ absl::StatusOr<Json> PatchFor(const api::Pod& pod) {
   if (!gate::IsHeld(pod)) {
     return Json::array({{{"op", "test"}, {"path", "/metadata/uid"}, {"value", pod.meta.uid}}});
   }
-  CW_ASSIGN_OR_RETURN(const Json patch, gate::ReleasePatch(pod, {}));
-  return gate::WithoutAnnotations(patch);
+  return gate::ReleasePatch({.pod = pod});
 }
 
 // Returns true if the API server still has this pod with the same gates. A pod that changed makes
