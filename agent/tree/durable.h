@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "lib/fs/dir.h"
 
-// A tree is activated as soon as it is verified, and written to the disk afterwards. Its durable
-// mark says that a power cut cannot change it any more. RetireForeignTrees() retires trees without
+// A tree is activated as soon as it is verified, and written to the disk afterwards. Then it gets a
+// durable mark: it survives a power cut from now on. RetireForeignTrees() retires trees without
 // a mark if the machine has restarted. Trees without a bundle have no mark: cachewarm wrote no file
 // there.
 namespace cachewarm::agent {

@@ -51,7 +51,7 @@ const std::string kRepository = kMount.ns + "/" + kMount.name;
 
 // CACHEWARM_POWER_CUTS=2000 sets the number of cuts in each operation.
 int CutsPerOperation() {
-  constexpr int kDefault = 250;
+  constexpr int kDefault = 200;
   const char* wanted = std::getenv("CACHEWARM_POWER_CUTS");
   return wanted == nullptr ? kDefault : std::max(1, std::atoi(wanted));
 }
