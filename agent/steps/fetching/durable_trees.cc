@@ -62,12 +62,6 @@ void DurableTrees::Update(const Inventory& inventory) {
       return;
     }
   }
-  for (const auto& [generation, tree] : inventory.generations) {
-    if (IsDue(generation, tree)) {
-      Start(generation);
-      return;
-    }
-  }
 }
 
 void DurableTrees::Collect() {

@@ -16,13 +16,13 @@ namespace cachewarm::agent {
 
 // Writes the trees of bundles to the disk after their activation, one at a time on a thread of its
 // own, and marks them durable (tree/durable.h). Also completes the trees that an earlier agent
-// process left without a mark. Call on the sync thread.
+// process left without a mark. Trees without a link are not synced. Call on the sync thread.
 class DurableTrees {
  public:
   explicit DurableTrees(const Context& context) : context_(context), thread_(1, 1) {}
 
-  // Processes the sync that ended, if any, and starts the next one: of an active tree, else of any.
-  // Call after links were flipped, and only if RetireForeignTrees() has compared the boot.
+  // Processes the sync that ended, if any, and starts that of another active tree. Call after links
+  // were flipped, and only if RetireForeignTrees() has compared the boot.
   void Update(const Inventory& inventory);
 
   // Returns the generation that is being synced, which must not be evicted; empty: none.
