@@ -51,8 +51,8 @@ std::unique_ptr<RemoteEndpoint> MakeEndpoint(const fs::Dir& root,
   return nullptr;
 }
 
-// Retires (renames) trees that were made for another GPU type or CPU class, so that no pod gets
-// them any more.
+// Retires (renames) trees that were made for another GPU type or CPU class, or that a power cut may
+// have damaged, so that no pod gets them any more.
 absl::Status RetireTrees(const fs::Dir& root, const GpuObservation& node,
                          const DaemonDependencies& dependencies) {
   const RootUser user{
@@ -68,8 +68,10 @@ absl::Status RetireTrees(const fs::Dir& root, const GpuObservation& node,
                                          {.folders = caches::CacheTable::AllPresets().Directories(),
                                           .now = dependencies.clock.Now()}));
   if (retired > 0) {
-    dependencies.log.Warning("retired trees built for another GPU type or CPU class",
-                             {{"trees", retired}});
+    dependencies.log.Warning(
+        "retired trees built for another GPU type or CPU class, or not completely on the disk when "
+        "the machine restarted",
+        {{"trees", retired}});
   }
   return absl::OkStatus();
 }

@@ -52,6 +52,7 @@ Loop::Loop(const Context& context, GpuObservation gpu, LoopOptions options, Repo
       watched_(context),
       truncated_files_(context),
       fetches_(context),
+      durable_trees_(context),
       captures_(context),
       spans_(context, tables_),
       starts_(context, tables_, spans_),
@@ -157,6 +158,10 @@ absl::Status Loop::Reconcile(const api::NodeCacheSpec& desired, bool is_known) {
   if (is_known) {
     CW_RETURN_IF_ERROR(EvictTrees(desired));
   }
+  // While the GPU is unknown, RetireForeignTrees() may not have compared the boot yet.
+  if (!gpu_.is_gpu_unknown) {
+    durable_trees_.Update(inventory_);
+  }
   scrub_.Update(inventory_);
   watched_.Update(inventory_);
   ServeRedis();
@@ -240,8 +245,9 @@ bool Loop::Execute(const Step& step) {
 }
 
 absl::Status Loop::EvictTrees(const api::NodeCacheSpec& desired) {
-  const Evictions::Changes changes =
-      evictions_.Update(desired, inventory_, fetches_.sources(), plan_.shortage);
+  std::set<std::string> in_use = fetches_.sources();
+  in_use.insert(durable_trees_.running());
+  const Evictions::Changes changes = evictions_.Update(desired, inventory_, in_use, plan_.shortage);
   for (const Mount& mount : changes.unlink) {
     Execute(Renew{mount, inventory_.links.at(mount).renew});
   }

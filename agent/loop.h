@@ -16,6 +16,7 @@
 #include "agent/steps/capturing/truncated_files.h"
 #include "agent/steps/context.h"
 #include "agent/steps/evicting/evictions.h"
+#include "agent/steps/fetching/durable_trees.h"
 #include "agent/steps/fetching/fetches.h"
 #include "agent/steps/late_compiles.h"
 #include "agent/steps/scrubbing/quarantine.h"
@@ -133,6 +134,7 @@ class Loop {
   std::set<std::string> redis_trees_;  // generations whose trees need a Redis endpoint
   TruncatedFiles truncated_files_;
   Fetches fetches_;
+  DurableTrees durable_trees_;
   Captures captures_;
   StartSpans spans_;
   Starts starts_;

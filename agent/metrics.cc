@@ -14,10 +14,10 @@ Metrics::Metrics(metrics::Registry& registry, const std::string& version)
       reused_bytes(
           registry.NewCounter({.name = "cachewarm_reused_bytes_total",
                                .help = "Bytes of files reused from another tree of the node."})),
-      fetch_seconds(registry.NewHistogram(
-          {.name = "cachewarm_fetch_seconds",
-           .help = "Time from the start of a fetch to the complete tree on disk."},
-          metrics::SecondsBuckets())),
+      fetch_seconds(
+          registry.NewHistogram({.name = "cachewarm_fetch_seconds",
+                                 .help = "Time from the start of a fetch to the complete tree."},
+                                metrics::SecondsBuckets())),
       captures(registry.NewCounter(
           {.name = "cachewarm_captures_total",
            .help = "Captures of builder directories, by result (pushed, failed, changed: the files "

@@ -26,8 +26,10 @@ constexpr auto kLinkFields = [](auto& io, LinkRecord& record) {
 };
 
 absl::Status WriteActivations(const fs::Dir& root, const Mount& mount,
-                              std::vector<Activation> activations) {
-  return WriteRecord(root, LinkRecordPath(mount), kLinkFields, LinkRecord{std::move(activations)});
+                              std::vector<Activation> activations,
+                              fs::Durable durable = fs::Durable::kNow) {
+  return WriteRecord(root, LinkRecordPath(mount), kLinkFields, LinkRecord{std::move(activations)},
+                     durable);
 }
 
 }  // namespace
@@ -63,15 +65,15 @@ absl::Status RemoveHistory(const fs::Dir& root, const std::string& warmup_uid,
   return root.Remove(LinkRecordPath({.uid = warmup_uid, .run_as = run_as}));
 }
 
-absl::Status RecordActivation(const fs::Dir& root, const Mount& mount,
-                              const Activation& activation) {
+absl::Status RecordActivation(const fs::Dir& root, const Mount& mount, const Activation& activation,
+                              fs::Durable durable) {
   std::vector<Activation> activations = ReadActivations(root, mount);
   activations.push_back(activation);
   if (activations.size() > kActivationsMax) {
     activations.erase(activations.begin(),
                       activations.end() - static_cast<ptrdiff_t>(kActivationsMax));
   }
-  return WriteActivations(root, mount, std::move(activations));
+  return WriteActivations(root, mount, std::move(activations), durable);
 }
 
 absl::Status RepairActivations(const fs::Dir& root, const Mount& mount,

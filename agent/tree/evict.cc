@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/tree/durable.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
@@ -73,6 +74,9 @@ absl::StatusOr<std::string> MakeInTrash(
 absl::Status Evict(const fs::Dir& root, const Eviction& eviction) {
   if (eviction.link.has_value()) {
     CW_RETURN_IF_ERROR(RemoveLink(root, *eviction.link));
+  }
+  if (IsGenerationId(eviction.name)) {
+    CW_RETURN_IF_ERROR(RemoveDurableMark(root, eviction.name));
   }
   CW_RETURN_IF_ERROR(MoveToTrash(root, GenerationPath(eviction.name)));
   CW_RETURN_IF_ERROR(root.Sync(kGenerations));

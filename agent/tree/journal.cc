@@ -118,7 +118,9 @@ absl::Status RemoveOrphanRecords(const fs::Dir& root, const Inventory& inventory
   for (const std::string& path : orphans) {
     CW_RETURN_IF_ERROR(root.Remove(path));
   }
-  return absl::OkStatus();
+  // Also without orphans: an earlier process may have removed durable marks and been killed before
+  // it synced that (RemoveDurableMark()).
+  return root.Sync(kGenerationRecords);
 }
 
 }  // namespace

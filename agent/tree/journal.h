@@ -105,8 +105,8 @@ inline constexpr size_t kActivationsMax = 64;
 std::vector<Activation> ReadActivations(const fs::Dir& root, const Mount& mount);
 // Appends an activation and drops the oldest above kActivationsMax. Call before the link is
 // flipped.
-absl::Status RecordActivation(const fs::Dir& root, const Mount& mount,
-                              const Activation& activation);
+absl::Status RecordActivation(const fs::Dir& root, const Mount& mount, const Activation& activation,
+                              fs::Durable durable = fs::Durable::kNow);
 // Makes the recorded activations consistent with `generation`, the present target of the link.
 // Drops the last activation if a crash prevented its flip. Otherwise, if `generation` is not the
 // last one, records that it is active since `now`.

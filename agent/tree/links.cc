@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "agent/tree/durable.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
@@ -63,8 +64,12 @@ absl::StatusOr<std::string> MakeColdTree(const fs::Dir& root, const Mount& mount
   return MakeTree(root, mount, ColdId(mount, 0), options);
 }
 
+// A link to a tree that is not on the disk yet need not be there earlier than the tree:
+// MakeDurable() syncs both.
 absl::Status Flip(const fs::Dir& root, const Mount& mount, const std::string& generation,
                   const PrepareOptions& options) {
+  const bool is_on_disk = IsColdId(generation) || IsDurable(root, generation);
+  const fs::Durable durable = is_on_disk ? fs::Durable::kNow : fs::Durable::kOnceAllSynced;
   if (options.before_flip) {
     const std::vector<Activation> past = ReadActivations(root, mount);
     options.before_flip(generation,
@@ -73,8 +78,8 @@ absl::Status Flip(const fs::Dir& root, const Mount& mount, const std::string& ge
                         }));
   }
   CW_RETURN_IF_ERROR(RecordActivation(
-      root, mount, {.generation = generation, .at = options.now, .renew = options.renew}));
-  return fs::ReplaceLink(root, MountPath(mount), LinkTarget(generation));
+      root, mount, {.generation = generation, .at = options.now, .renew = options.renew}, durable));
+  return fs::ReplaceLink(root, MountPath(mount), LinkTarget(generation), durable);
 }
 
 // Converts a directory that kubelet made at the path of the mount into a tree. Exchanges the
@@ -203,8 +208,7 @@ absl::Status CommitGeneration(const fs::Dir& root, const std::string& generation
   if (absl::IsAlreadyExists(renamed)) {
     return fs::RemoveTree(root, StagingPath(generation));
   }
-  CW_RETURN_IF_ERROR(renamed);
-  return root.Sync(kGenerations);
+  return renamed;
 }
 
 }  // namespace cachewarm::agent

@@ -11,8 +11,9 @@
 #include "lib/fs/dir.h"
 
 // Manages the links that pods mount. If the agent is killed at any instruction, each path still
-// resolves to a complete directory, either the old one or the new one. These functions never remove
-// a tree that was active. Call on one thread at a time.
+// resolves to a complete directory, either the old one or the new one. After a power cut it may
+// also lead to a tree that is incomplete or missing; retire.h and PrepareMount() replace such a
+// tree. These functions never remove a tree that was active. Call on one thread at a time.
 namespace cachewarm::agent {
 
 struct PrepareOptions {
@@ -44,8 +45,8 @@ absl::StatusOr<std::string> ActivateFreshTree(const fs::Dir& root, const Mount& 
                                               const PrepareOptions& options);
 
 // Renames a finished staging tree to the path of its generation, which marks the tree as complete.
-// The tree must be synced already. If the generation exists, it is kept and the staging tree is
-// removed.
+// Neither the tree nor its name is synced: MakeDurable() (durable.h) does that after the
+// activation. If the generation exists, it is kept and the staging tree is removed.
 absl::Status CommitGeneration(const fs::Dir& root, const std::string& generation);
 
 // Sets mode and owner of one directory of a tree: every user may write, and if `mount.run_as` is

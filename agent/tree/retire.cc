@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
+#include "agent/tree/durable.h"
 #include "agent/tree/evict.h"
 #include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
@@ -60,17 +63,58 @@ absl::Status AdoptDirectories(const fs::Dir& root, const Inventory& inventory,
   return absl::OkStatus();
 }
 
-// Empties each tree that a container of this boot can have mounted.
+// Selects the trees to retire. Called with an empty generation for a link that leads to no tree.
+using Retired = std::function<bool(const std::string& generation)>;
+
+// Empties each tree to retire that a container of this boot can have mounted.
 absl::Status EmptyLinkedTrees(const fs::Dir& root, const Inventory& inventory,
-                              const PrepareOptions& options) {
+                              const Retired& is_retired, const PrepareOptions& options) {
   for (const auto& [mount, link] : inventory.links) {
-    if (!link.generation.empty()) {
+    if (!link.generation.empty() && is_retired(link.generation)) {
       const std::string tree = GenerationPath(link.generation);
       CW_RETURN_IF_ERROR(MoveContentToTrash(root, tree));
       CW_RETURN_IF_ERROR(MakeFolders(root, mount, tree, options.folders));
     }
   }
   return absl::OkStatus();
+}
+
+// Flips links away from the trees to retire, and renames those. Returns their number.
+absl::StatusOr<int> RetireTrees(const fs::Dir& root, const Retired& is_retired,
+                                const PrepareOptions& options) {
+  CW_ASSIGN_OR_RETURN(Inventory inventory, ScanInventory(root));
+  std::set<std::string> fresh;
+  for (const auto& [mount, link] : inventory.links) {
+    if (is_retired(link.generation)) {
+      CW_ASSIGN_OR_RETURN(std::string id, ActivateFreshTree(root, mount, options));
+      fresh.insert(std::move(id));
+    }
+  }
+  CW_ASSIGN_OR_RETURN(inventory, ScanInventory(root));
+  int retired = 0;
+  for (const auto& [id, generation] : inventory.generations) {
+    if (!fresh.contains(id) && is_retired(id)) {
+      CW_RETURN_IF_ERROR(RemoveDurableMark(root, id));
+      CW_RETURN_IF_ERROR(Retire(root, id));
+      ++retired;
+    }
+  }
+  CW_RETURN_IF_ERROR(root.Sync(kGenerations));
+  return retired;
+}
+
+// Retires the trees of bundles that were not completely on the disk when the machine stopped.
+absl::StatusOr<int> RetireUnsyncedTrees(const fs::Dir& root, const PrepareOptions& options) {
+  const Retired is_unsynced = [&](const std::string& id) {
+    return IsGenerationId(id) && !IsColdId(id) && !IsDurable(root, id);
+  };
+  CW_ASSIGN_OR_RETURN(const Inventory inventory, ScanInventory(root));
+  if (std::none_of(inventory.generations.begin(), inventory.generations.end(),
+                   [&](const auto& each) { return is_unsynced(each.first); })) {
+    return 0;
+  }
+  CW_RETURN_IF_ERROR(EmptyLinkedTrees(root, inventory, is_unsynced, options));
+  return RetireTrees(root, is_unsynced, options);
 }
 
 }  // namespace
@@ -98,34 +142,26 @@ absl::StatusOr<int> RetireForeignTrees(const fs::Dir& root, const RootUser& user
   const std::string boot_id =
       user.is_gpu_known && !user.boot_id.empty() ? user.boot_id : boot_before;
   if (known.ok() && known->node == user.node) {
+    int retired = 0;
+    if (is_rebooted) {
+      CW_ASSIGN_OR_RETURN(retired, RetireUnsyncedTrees(root, options));
+    }
     CW_RETURN_IF_ERROR(boot_id == boot_before ? absl::OkStatus()
                                               : WriteUser(root, user.node, boot_id));
-    return 0;
+    return retired;
   }
   CW_ASSIGN_OR_RETURN(Inventory inventory, ScanInventory(root));
   if (absl::IsNotFound(known.status()) && inventory.generations.empty()) {
     CW_RETURN_IF_ERROR(WriteUser(root, user.node, boot_id));
     return 0;
   }
+  const Retired is_retired = [](const std::string&) { return true; };
   CW_RETURN_IF_ERROR(AdoptDirectories(root, inventory, options));
-  CW_ASSIGN_OR_RETURN(inventory, ScanInventory(root));
   if (is_rebooted) {
-    CW_RETURN_IF_ERROR(EmptyLinkedTrees(root, inventory, options));
+    CW_ASSIGN_OR_RETURN(inventory, ScanInventory(root));
+    CW_RETURN_IF_ERROR(EmptyLinkedTrees(root, inventory, is_retired, options));
   }
-  std::set<std::string> fresh;
-  for (const auto& [mount, link] : inventory.links) {
-    CW_ASSIGN_OR_RETURN(std::string id, ActivateFreshTree(root, mount, options));
-    fresh.insert(std::move(id));
-  }
-  CW_ASSIGN_OR_RETURN(inventory, ScanInventory(root));
-  int retired = 0;
-  for (const auto& [id, generation] : inventory.generations) {
-    if (!fresh.contains(id)) {
-      CW_RETURN_IF_ERROR(Retire(root, id));
-      ++retired;
-    }
-  }
-  CW_RETURN_IF_ERROR(root.Sync(kGenerations));
+  CW_ASSIGN_OR_RETURN(const int retired, RetireTrees(root, is_retired, options));
   CW_RETURN_IF_ERROR(WriteUser(root, user.node, boot_id));
   return retired;
 }

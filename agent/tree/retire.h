@@ -28,6 +28,10 @@ struct RootUser {
 // first, so that they find an empty directory and compile. On the same boot they keep the content:
 // the description of the hardware has changed, for example with a version of the agent.
 //
+// On the same hardware, if the machine has started since the last use: does the same to each tree
+// of a bundle that has no durable mark (durable.h), because a power cut may have left any part of
+// it.
+//
 // Then records `user` as the last user of the root. Returns the number of retired trees. Call at
 // start, before any other step that prepares or activates trees. If the agent is killed during the
 // call, the call at its next start completes the work. The boot is recorded only while the GPU type

@@ -54,6 +54,10 @@ std::string ScrubRecordPath(std::string_view id) {
   return fmt::format("{}/{}.scrub.json", kGenerationRecords, id);
 }
 
+std::string DurableMarkPath(std::string_view id) {
+  return fmt::format("{}/{}.durable", kGenerationRecords, id);
+}
+
 std::string LinkRecordPath(const Mount& mount) {
   return fmt::format("{}/{}.{}.json", kLinkRecords, mount.uid, mount.run_as);
 }

@@ -17,6 +17,7 @@
 //   .trash/<name>                                      tree that waits for its removal
 //   .state/generations/<id>.json, <id>.entries         bundles and files of a tree
 //   .state/generations/<id>.scrub.json                 scrub progress of a tree
+//   .state/generations/<id>.durable                    exists if the tree survives a power cut
 //   .state/links/<uid>.<run-as>.json                   history of active trees
 //   .state/captures/<id>.json                          results of captures
 //   .state/quarantine/<uid>.<sha256>.json              bundles that must not be fetched
@@ -50,6 +51,7 @@ std::string StagingPath(std::string_view id);
 std::string GenerationRecordPath(std::string_view id);
 std::string EntriesRecordPath(std::string_view id);
 std::string ScrubRecordPath(std::string_view id);
+std::string DurableMarkPath(std::string_view id);
 std::string LinkRecordPath(const Mount& mount);
 // Returns warmup uid and run-as of a LinkRecordPath(); two empty texts for any other path.
 std::pair<std::string, std::string> OwnerOfLinkRecord(std::string_view path);

@@ -22,8 +22,7 @@ class Unpacker::Progress {
       : config_(config),
         manifest_(manifest),
         staging_(staging),
-        options_(std::move(options)),
-        flusher_(staging) {}
+        options_(FlushFiles(std::move(options))) {}
 
   absl::Status Start() {
     CW_RETURN_IF_ERROR(CheckBundle(manifest_, config_, options_.limits));
@@ -49,22 +48,30 @@ class Unpacker::Progress {
   absl::Status Finish() {
     CW_RETURN_IF_ERROR(frames_->Finish());
     CW_RETURN_IF_ERROR(members_->Finish());
-    CW_RETURN_IF_ERROR(flusher_.Finish());
     return options_.sync ? staging_.SyncFileSystem() : absl::OkStatus();
   }
 
  private:
   absl::Status Handle(const RawFrame& frame) {
-    CW_RETURN_IF_ERROR(members_->Handle(frame, files_[frame.worker]));
-    flusher_.RecordWritten(static_cast<int64_t>(frame.raw.size()));
-    return absl::OkStatus();
+    return members_->Handle(frame, files_[frame.worker]);
   }
 
+  // Returns `options` with the start of the write-back added to on_file.
+  UnpackOptions FlushFiles(UnpackOptions options) {
+    options.on_file = [this, on_file = std::move(options.on_file)](const Entry& entry,
+                                                                   const fs::Fd& file) {
+      absl::Status done = on_file ? on_file(entry, file) : absl::OkStatus();
+      flusher_.Add(file);
+      return done;
+    };
+    return options;
+  }
+
+  Flusher flusher_;  // declared before options_, which uses it
   const Config& config_;
   const Manifest& manifest_;
   const fs::Dir& staging_;
   const UnpackOptions options_;
-  Flusher flusher_;
   std::vector<FrameRun> runs_;
   std::optional<MemberStream> members_;
   std::deque<TreeFiles> files_;        // by worker

@@ -42,9 +42,10 @@ struct UnpackOptions {
   bool check_contents = true;
   // Makes Start() create the directories; if false they must exist.
   bool make_directories = true;
-  // Makes Finish() call syncfs, so that all files are durable when it returns. If false, the caller
-  // must call syncfs after Finish(); one call suffices for several bundles. In both cases, syncs in
-  // the background begin while files are still being created, so that the last syncfs is short.
+  // Makes Finish() call syncfs, so that all files are durable when it returns
+  // (docs/design/0047-durable-after-activation.md). If false, the caller must sync files and
+  // directories if they are to survive a power cut. In both cases, the write-back of each file
+  // begins when it is complete, so that a later sync is short.
   bool sync = true;
   // Keeps a file that exists already, because several bundles may be unpacked into one tree. The
   // bundle's content for that path is still verified. If false, an existing path causes

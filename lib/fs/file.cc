@@ -22,6 +22,8 @@ namespace {
 
 constexpr size_t kReadBytes = 64U << 10U;
 constexpr int kNamesMax = 10'000;
+// Takes 64 ms on a disk of 125 MB/s.
+constexpr int64_t kStepBytes = 8LL << 20;
 
 // Returns a temporary name in the directory of `path`. The name contains the process id, so that
 // processes rarely choose the same name. If the name exists nevertheless, because of another writer
@@ -147,6 +149,22 @@ absl::Status SyncFile(const Fd& file) {
   return ::fsync(file.get()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "fsync");
 }
 
+absl::Status SyncFileInSteps(const Fd& file, int64_t bytes, const std::stop_token& stop) {
+  constexpr unsigned kWriteAndWait =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  for (int64_t offset = 0; offset < bytes; offset += kStepBytes) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError("the sync of a file was stopped");
+    }
+    // The kernel reports a write error once per descriptor: here, or to fsync.
+    if (bytes > kStepBytes &&
+        ::sync_file_range(file.get(), offset, kStepBytes, kWriteAndWait) != 0) {
+      return ErrnoStatus(errno, "sync_file_range");
+    }
+  }
+  return SyncFile(file);
+}
+
 void BeginSync(const Fd& file, int64_t offset, int64_t bytes) {
   static_cast<void>(::sync_file_range(file.get(), offset, bytes, SYNC_FILE_RANGE_WRITE));
 }
@@ -198,7 +216,8 @@ absl::Status WriteFileAtomic(const Dir& dir, std::string_view path, std::string_
   return ReplaceWith(dir, temporary, path, durable);
 }
 
-absl::Status ReplaceLink(const Dir& dir, std::string_view path, const std::string& target) {
+absl::Status ReplaceLink(const Dir& dir, std::string_view path, const std::string& target,
+                         Durable durable) {
   CW_RETURN_IF_ERROR(CheckRelativePath(path));
   if (const auto found = dir.Stat(path); found.ok() && found->type == FileType::kDirectory) {
     return absl::AlreadyExistsError(
@@ -211,7 +230,7 @@ absl::Status ReplaceLink(const Dir& dir, std::string_view path, const std::strin
                                    ? absl::OkStatus()
                                    : ErrnoStatus(errno, FullName(dir, name));
                       }));
-  return ReplaceWith(dir, temporary, path, Durable::kNow);
+  return ReplaceWith(dir, temporary, path, durable);
 }
 
 }  // namespace cachewarm::fs

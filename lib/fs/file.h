@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,9 @@ absl::StatusOr<std::string> ReadAll(const Fd& file, int64_t bytes_max);
 absl::StatusOr<size_t> ReadAt(const Fd& file, int64_t offset, char* buffer, size_t buffer_bytes);
 // Makes the content of the file durable (fsync(2)).
 absl::Status SyncFile(const Fd& file);
+// As SyncFile(), but first writes the first `bytes` bytes back in steps of some megabytes.
+// CANCELLED after `stop` and at most one step: fsync(2) cannot be interrupted.
+absl::Status SyncFileInSteps(const Fd& file, int64_t bytes, const std::stop_token& stop);
 // Starts the write-back of a range and does not wait for it, so that a later SyncFile() is faster.
 // Returns no errors, because the later SyncFile() reports them.
 void BeginSync(const Fd& file, int64_t offset, int64_t bytes);
@@ -38,8 +42,9 @@ absl::StatusOr<std::string> ReadFile(const Dir& dir, std::string_view path, int6
 // As ReadFile() for an absolute, trusted path. Follows links, as a mounted Secret requires.
 absl::StatusOr<std::string> ReadNamedFile(const std::string& path, int64_t bytes_max);
 
-// Durability of a new file. kNow: durable on return. kOnceAllSynced: durable after the next
-// Dir::SyncFileSystem(); until then a power failure may truncate the file.
+// Durability of a new file. kNow: durable on return. kOnceAllSynced: durable after the caller has
+// synced the file and its directory, or called Dir::SyncFileSystem(); until then a power failure
+// may truncate or remove the file.
 enum class Durable { kNow, kOnceAllSynced };
 
 // Creates or replaces `path` with a file of these bytes and this mode: writes a file ".tmp-*" in
@@ -50,7 +55,9 @@ absl::Status WriteFileAtomic(const Dir& dir, std::string_view path, std::string_
                              mode_t mode, Durable durable = Durable::kNow);
 
 // Makes `path` a symbolic link to `target`, and replaces a file or link of that name in one rename.
-// ALREADY_EXISTS for a directory. Durable and crash-safe like WriteFileAtomic() with kNow.
-absl::Status ReplaceLink(const Dir& dir, std::string_view path, const std::string& target);
+// ALREADY_EXISTS for a directory. With kNow, durable and crash-safe like WriteFileAtomic(); with
+// kOnceAllSynced, a power failure leaves the old link or the new one.
+absl::Status ReplaceLink(const Dir& dir, std::string_view path, const std::string& target,
+                         Durable durable = Durable::kNow);
 
 }  // namespace cachewarm::fs

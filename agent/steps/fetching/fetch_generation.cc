@@ -12,6 +12,7 @@
 #include "agent/steps/fetching/fault_attributing_store.h"
 #include "agent/steps/fetching/reuse.h"
 #include "agent/steps/fetching/seal.h"
+#include "agent/tree/durable.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/links.h"
 #include "agent/tree/root_layout.h"
@@ -96,9 +97,14 @@ class Fetcher {
                                               .fetch_seconds = fetched_.seconds,
                                               .usage = usage_},
                                              entries, fs::Durable::kOnceAllSynced));
-    // One sync for tree and journal is sufficient. If only the journal is durable after a crash, no
-    // tree has the final name yet, so the journal is ignored.
-    CW_RETURN_IF_ERROR(job_.root.SyncFileSystem());
+    // Nothing is synced here: the tree can be activated as soon as it is verified, and the page
+    // cache has it until the machine stops. A mark of an earlier tree of this name would be wrong
+    // then.
+    CW_ASSIGN_OR_RETURN(const bool is_marked,
+                        job_.root.Exists(DurableMarkPath(job_.step.generation)));
+    if (is_marked) {
+      CW_RETURN_IF_ERROR(RemoveDurableMark(job_.root, job_.step.generation));
+    }
     CW_RETURN_IF_ERROR(CommitGeneration(job_.root, job_.step.generation));
     return fetched_;
   }
@@ -187,7 +193,7 @@ class Fetcher {
   using OnMade = std::function<void(const bundle::Entry& entry, const fs::FileStat& stat)>;
 
   // Returns the options for unpacking one bundle. No directories are made, because they exist
-  // already. Nothing is synced, because the disk is synced once after all bundles.
+  // already. Nothing is synced, because MakeDurable() syncs the tree after its activation.
   bundle::UnpackOptions Options(const OnMade& on_made) {
     return {
         .limits = job_.limits,

@@ -56,9 +56,10 @@ struct FetchFault {
 
 // Checks signatures, reads the manifests, and checks fit and free space. Then reuses files of other
 // trees on this node, extracts the remaining files into a staging tree, sets owner and modes,
-// writes the journal and gives the tree its final name. Afterwards the tree is complete and synced,
-// but no link leads to it. After a failure the staging tree is removed. KindOfFault() classifies
-// the returned source and status; the code OUT_OF_RANGE means that the tree would exceed byteLimit.
+// writes the journal and gives the tree its final name. Afterwards the tree is complete, but not on
+// the disk yet (tree/durable.h), and no link leads to it. After a failure the staging tree is
+// removed. KindOfFault() classifies the returned source and status; the code OUT_OF_RANGE means
+// that the tree would exceed byteLimit.
 std::variant<Fetched, FetchFault> FetchGeneration(const FetchJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

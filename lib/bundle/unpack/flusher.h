@@ -2,42 +2,38 @@
 #pragma once
 
 #include <condition_variable>
-#include <cstdint>
+#include <cstddef>
+#include <deque>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 
-#include "absl/status/status.h"
-#include "lib/fs/dir.h"
+#include "lib/fs/fd.h"
 
 namespace cachewarm::bundle {
 
-// Syncs the file system in the background while more files are written, so that the final syncfs is
-// short. Thread-safe.
+// Starts the write-back of finished files on a thread of its own, so that a later sync of them is
+// short. Nothing else on the file system is written back. Starting a write-back blocks while the
+// disk is busy, hence the thread; files that it has no time for are skipped. Thread-safe.
 class Flusher {
  public:
-  // `dir` must outlive this object.
-  explicit Flusher(const fs::Dir& dir);
+  Flusher() = default;
   Flusher(const Flusher&) = delete;
   Flusher& operator=(const Flusher&) = delete;
-  // Waits for a running sync.
+  // Waits for the write-back of at most one file to be started.
   ~Flusher();
 
-  // Counts bytes that were written, and starts a sync if enough were written since the last sync
-  // began. Never blocks on I/O.
-  void RecordWritten(int64_t bytes);
-  // Waits for a running sync and returns the first error of all syncs so far, because a later
-  // syncfs may not report it again. Call once, after the last RecordWritten().
-  absl::Status Finish();
+  // Queues the file. Never blocks on I/O.
+  void Add(const fs::Fd& file);
 
  private:
-  void Work();
+  static constexpr size_t kQueueMax = 64;
 
-  const fs::Dir& dir_;
+  void Work(const std::stop_token& stop);
+
   std::mutex mutex_;
-  std::condition_variable changed_;
-  int64_t unsynced_bytes_ = 0;
-  bool closing_ = false;
-  absl::Status status_;
+  std::condition_variable_any changed_;
+  std::deque<fs::Fd> queue_;
   std::jthread thread_;  // declared last: it uses the other members
 };
 

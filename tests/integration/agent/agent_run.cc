@@ -8,6 +8,7 @@
 #include "agent/steps/fetching/fetch_generation.h"
 #include "agent/steps/scrubbing/scrub_tree.h"
 #include "agent/sync/plan.h"
+#include "agent/tree/durable.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/links.h"
 #include "agent/tree/root.h"
@@ -46,7 +47,7 @@ class AgentRun {
       const Plan plan =
           MakePlan({.desired = desired_, .inventory = *inventory, .history = history_});
       if (plan.steps.empty()) {
-        return true;
+        return MakeTreesDurable(*inventory);
       }
       if (!std::all_of(plan.steps.begin(), plan.steps.end(),
                        [&](const Step& step) { return Execute(step); })) {
@@ -81,6 +82,14 @@ class AgentRun {
       }
     }
     return ScanInventory(root_);
+  }
+
+  bool MakeTreesDurable(const Inventory& inventory) {
+    return std::all_of(inventory.generations.begin(), inventory.generations.end(),
+                       [&](const auto& each) {
+                         return each.second.digests.empty() || IsDurable(root_, each.first) ||
+                                MakeDurable({.root = root_, .generation = each.first}, {}).ok();
+                       });
   }
 
   bool Execute(const Step& step) {

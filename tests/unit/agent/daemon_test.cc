@@ -29,6 +29,10 @@ namespace {
 using std::chrono::seconds;
 namespace stdfs = std::filesystem;
 
+constexpr char kRetired[] =
+    "retired trees built for another GPU type or CPU class, or not completely on the disk when the "
+    "machine restarted";
+
 // The machine's clock, moved on by Shift().
 class ShiftedClock final : public Clock {
  public:
@@ -399,15 +403,13 @@ TEST_F(DaemonTest, RebootOnAnotherProcessorEmptiesMountedTreesBeforeTheDriverAns
   first_ = seconds(600);
   Start();
   EXPECT_TRUE(Eventually([&] { return !stdfs::exists(seen); }));
-  EXPECT_TRUE(Eventually(
-      [&] { return HasLogged("retired trees built for another GPU type or CPU class"); }));
+  EXPECT_TRUE(Eventually([&] { return HasLogged(kRetired); }));
   EXPECT_TRUE(stdfs::is_directory(scratch_ / path));
 }
 
 // The driver fails while the root is opened for another GPU type: the new loop must report it.
 TEST_F(DaemonTest, QueryThatFailsWhileTheRootIsOpenedIsReported) {
-  blocking_log_ =
-      std::make_unique<BlockingLog>(log_, "retired trees built for another GPU type or CPU class");
+  blocking_log_ = std::make_unique<BlockingLog>(log_, kRetired);
   Put({.warmups = {Warmup()}});
   Start();
   ASSERT_TRUE(Eventually(

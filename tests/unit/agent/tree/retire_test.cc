@@ -10,6 +10,9 @@
 #include <filesystem>
 #include <string>
 
+#include "agent/tree/durable.h"
+#include "agent/tree/evict.h"
+#include "agent/tree/journal.h"
 #include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "tests/unit/agent/scratch.h"
@@ -69,6 +72,11 @@ class RetireTest : public ::testing::Test {
     root_.Write(GenerationPath(kWarm) + "/inductor/x.so", "avx512 code of a bundle");
     EXPECT_TRUE(ActivateGeneration(root_.dir(), kMount, kWarm, kOptions).ok());
   }
+  // As the agent does after the activation.
+  void MakeWarmTreeDurable() const {
+    ASSERT_TRUE(WriteGenerationRecord(root_.dir(), {.id = kWarm, .mount = kMount}, {}).ok());
+    ASSERT_TRUE(MakeDurable({.root = root_.dir(), .generation = kWarm}, {}).ok());
+  }
   Root root_;
 };
 
@@ -107,11 +115,49 @@ TEST_F(RetireTest, ContainersThatStartedBeforeTheAgentFindNoForeignCodeAfterAReb
   EXPECT_FALSE(IsNewBoot(root_.dir(), "boot-2"));
 }
 
-TEST_F(RetireTest, RebootOnTheSameHardwareKeepsTrees) {
+TEST_F(RetireTest, RebootOnTheSameHardwareKeepsDurableTrees) {
+  MakeWarmTreeDurable();
   const Container container(root_);
   EXPECT_EQ(*RetireForeignTrees(root_.dir(), On("avx512", "boot-2"), kOptions), 0);
   EXPECT_TRUE(container.Reads("inductor/x.so"));
   EXPECT_FALSE(IsNewBoot(root_.dir(), "boot-2")) << "the boot is recorded";
+}
+
+TEST_F(RetireTest, ContainersFindNoTreeThatWasNotOnTheDiskBeforeAReboot) {
+  const Container container(root_);
+  ASSERT_EQ(*RetireForeignTrees(root_.dir(), On("avx512", "boot-2"), kOptions), 1);
+  EXPECT_FALSE(container.Reads("inductor/x.so"));
+  EXPECT_TRUE(container.Writes("inductor/new")) << "they compile into what they mounted";
+  EXPECT_TRUE(Shown(root_).empty());
+  EXPECT_FALSE(root_.Exists(GenerationPath(kWarm))) << "no link can be flipped back to it";
+  EXPECT_FALSE(IsNewBoot(root_.dir(), "boot-2"));
+}
+
+TEST_F(RetireTest, RestartOfTheAgentAloneKeepsTreesThatAreNotOnTheDisk) {
+  EXPECT_EQ(*RetireForeignTrees(root_.dir(), On("avx512"), kOptions), 0);
+  EXPECT_FALSE(IsDurable(root_.dir(), kWarm));
+  EXPECT_TRUE(Shown(root_).contains("inductor/x.so"));
+}
+
+TEST_F(RetireTest, UnlinkedTreeThatWasNotOnTheDiskIsRetiredToo) {
+  ASSERT_TRUE(ActivateFreshTree(root_.dir(), kMount, kOptions).ok());
+  root_.Write(MountPath(kMount) + "/inductor/own.so", "code of a pod");
+  ASSERT_EQ(*RetireForeignTrees(root_.dir(), On("avx512", "boot-2"), kOptions), 1);
+  EXPECT_FALSE(root_.Exists(GenerationPath(kWarm)));
+  EXPECT_TRUE(Shown(root_).contains("inductor/own.so")) << "trees without a bundle have no mark";
+}
+
+TEST_F(RetireTest, ALaterTreeOfTheSameNameIsNotTakenForTheDurableOne) {
+  MakeWarmTreeDurable();
+  ASSERT_TRUE(RetireForeignTrees(root_.dir(), On("avx2"), kOptions).ok());
+  EXPECT_FALSE(IsDurable(root_.dir(), kWarm));
+}
+
+TEST_F(RetireTest, EvictionRemovesTheDurableMark) {
+  MakeWarmTreeDurable();
+  ASSERT_TRUE(ActivateFreshTree(root_.dir(), kMount, kOptions).ok());
+  ASSERT_TRUE(Evict(root_.dir(), {.name = kWarm, .warmup_uid = kMount.uid}).ok());
+  EXPECT_FALSE(IsDurable(root_.dir(), kWarm));
 }
 
 TEST_F(RetireTest, DirectoryThatKubeletMadeIsEmptiedAfterARebootToo) {
@@ -123,6 +169,7 @@ TEST_F(RetireTest, DirectoryThatKubeletMadeIsEmptiedAfterARebootToo) {
 }
 
 TEST_F(RetireTest, UnknownGpuTypeLeavesTheCheckOfTheBootToALaterCall) {
+  MakeWarmTreeDurable();
   RootUser user = On("avx512", "boot-2");
   user.is_gpu_known = false;
   EXPECT_EQ(*RetireForeignTrees(root_.dir(), user, kOptions), 0);

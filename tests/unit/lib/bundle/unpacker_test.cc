@@ -4,8 +4,11 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
@@ -147,23 +150,37 @@ TEST(Unpacker, UsesExistingDirectories) {
   EXPECT_EQ(ReadTree(dir), ExpectedTree(SampleTree()));
 }
 
-TEST(Flusher, SyncsInTheBackground) {
-  const TempDir directory;
-  const fs::Dir dir = directory.Open();
-  Flusher flusher(dir);
-  for (int i = 0; i < 10; ++i) {
-    flusher.RecordWritten(64LL << 20);
-  }
-  EXPECT_TRUE(flusher.Finish().ok());
-}
-
 TEST(Flusher, MayBeDestroyedAtAnyTime) {
   const TempDir directory;
   const fs::Dir dir = directory.Open();
-  for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{1} << 30}) {
-    Flusher flusher(dir);
-    flusher.RecordWritten(bytes);
+  for (const int files : {0, 1, 1000}) {
+    const std::string name = "f" + std::to_string(files);
+    const absl::StatusOr<fs::Fd> file = dir.CreateFile(name, 0644);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_TRUE(fs::WriteAll(*file, "content").ok());
+    Flusher flusher;
+    for (int i = 0; i < files; ++i) {
+      flusher.Add(*file);
+    }
   }
+}
+
+TEST(Flusher, KeepsFewDescriptors) {
+  const auto count = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  const TempDir directory;
+  const fs::Dir dir = directory.Open();
+  const fs::Fd file = *dir.CreateFile("f", 0644);
+  const auto before = count();
+  {
+    Flusher flusher;
+    for (int i = 0; i < 10'000; ++i) {
+      flusher.Add(file);
+    }
+    EXPECT_LE(count(), before + 66);
+  }
+  EXPECT_EQ(count(), before);
 }
 
 TEST(Unpacker, CombinesLayersToOneTree) {

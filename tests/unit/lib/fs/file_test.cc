@@ -39,6 +39,18 @@ TEST(WriteFileAtomic, ReplacesTheWholeFileAndItsMode) {
   }
 }
 
+TEST(SyncFileInSteps, EndsSoonAfterAStopRequest) {
+  const TempDir temp;
+  const Dir dir = temp.Open();
+  constexpr int64_t kBytes = 20LL << 20;
+  const Fd file = *dir.CreateFile("f", 0644);
+  ASSERT_TRUE(WriteAll(file, std::string(kBytes, 'x')).ok());
+  EXPECT_TRUE(SyncFileInSteps(file, kBytes, {}).ok());
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(SyncFileInSteps(file, kBytes, stop.get_token())));
+}
+
 TEST(WriteFileAtomic, KeepsOldFileIfTheDiskIsFull) {
   const TempDir temp;
   const Dir dir = temp.Open();
