@@ -79,6 +79,7 @@ struct FakeApiServer::State {
   Interceptor interceptor;
   std::set<std::string> unserved;  // by kind
   std::vector<std::string> requests;
+  std::map<std::string, std::string> logs;  // by "ns/pod/container"
   int watches = 0;
   int64_t breaks = 0;
   absl::Status break_status;
@@ -159,6 +160,22 @@ absl::StatusOr<Json> FakeApiServer::Do(const kube::Request& request, std::stop_t
   absl::StatusOr<Json> answer = state_->objects.Write(request, *route);
   state_->wake.notify_all();
   return answer;
+}
+
+absl::StatusOr<std::string> FakeApiServer::DoText(const kube::Request& request,
+                                                  std::stop_token stop) {
+  const std::optional<KubeRoute> route = ServedRoute(request);
+  CW_RETURN_IF_ERROR(Admit(request, route.value_or(KubeRoute()), stop));
+  std::lock_guard lock(state_->mutex);
+  if (!route.has_value() || route->subresource != "log" || !state_->objects.Get(*route).ok()) {
+    return KubeError(404, "NotFound", "the server could not find the requested resource");
+  }
+  const auto log = state_->logs.find(
+      fmt::format("{}/{}/{}", route->ns, route->name, QueryOf(*route, "container")));
+  if (log == state_->logs.end()) {
+    return KubeError(404, "NotFound", "the container has no log");
+  }
+  return log->second.substr(0, static_cast<size_t>(NumberOf(QueryOf(*route, "limitBytes"))));
 }
 
 absl::Status FakeApiServer::Watch(const kube::Request& request,
@@ -267,6 +284,12 @@ kube::Object FakeApiServer::Find(const kube::Resource& resource,
 std::vector<kube::Object> FakeApiServer::All(const kube::Resource& resource) const {
   std::lock_guard lock(state_->mutex);
   return state_->objects.All(resource);
+}
+
+void FakeApiServer::SetLog(const kube::ObjectName& pod, const std::string& container,
+                           std::string text) {
+  std::lock_guard lock(state_->mutex);
+  state_->logs[pod.ToString() + "/" + container] = std::move(text);
 }
 
 void FakeApiServer::Remove(const kube::Resource& resource, const kube::ObjectName& name) {

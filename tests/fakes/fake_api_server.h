@@ -36,6 +36,7 @@ class FakeApiServer final : public kube::Client {
   ~FakeApiServer() override;
 
   absl::StatusOr<codec::Json> Do(const kube::Request& request, std::stop_token stop) override;
+  absl::StatusOr<std::string> DoText(const kube::Request& request, std::stop_token stop) override;
   absl::Status Watch(const kube::Request& request, const kube::WatchEventHandler& on_event,
                      std::stop_token stop) override;
 
@@ -43,6 +44,8 @@ class FakeApiServer final : public kube::Client {
   kube::Object Put(const kube::Resource& resource, const codec::Json& object);
   kube::Object Find(const kube::Resource& resource, const kube::ObjectName& name) const;
   std::vector<kube::Object> All(const kube::Resource& resource) const;
+  // Sets the log of a container of a pod. A pod without a log answers 404.
+  void SetLog(const kube::ObjectName& pod, const std::string& container, std::string text);
   void Remove(const kube::Resource& resource, const kube::ObjectName& name);
   // Changes one object in place; the object must exist.
   void Edit(const kube::Resource& resource, const kube::ObjectName& name,

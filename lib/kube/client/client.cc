@@ -12,6 +12,10 @@ namespace cachewarm::kube {
 
 using codec::Json;
 
+absl::StatusOr<std::string> Client::DoText(const Request&, std::stop_token) {
+  return absl::UnimplementedError("this client reads no text");
+}
+
 absl::StatusOr<Json> Client::DoList(const Request& request, const ItemHandler& on_item,
                                     std::stop_token stop) {
   CW_ASSIGN_OR_RETURN(Json page, Do(request, stop));

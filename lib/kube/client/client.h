@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <stop_token>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "lib/codec/json_fwd.h"
@@ -26,6 +27,10 @@ class Client {
   // for has passed, unless that time is longer than 10 s. Errors: those of ToStatus(); UNAVAILABLE
   // or DEADLINE_EXCEEDED if the server could not be reached.
   virtual absl::StatusOr<codec::Json> Do(const Request& request, std::stop_token stop) = 0;
+
+  // Sends one request like Do() and returns the text in the response. The default implementation
+  // returns UNIMPLEMENTED.
+  virtual absl::StatusOr<std::string> DoText(const Request& request, std::stop_token stop);
 
   // Sends a list request and passes its items to `on_item` on the calling thread, without
   // managedFields; the returned list has no items left. Before an error is returned, some items may

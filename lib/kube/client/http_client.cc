@@ -84,6 +84,10 @@ class HttpClient final : public Client {
     });
   }
 
+  absl::StatusOr<std::string> DoText(const Request& request, std::stop_token stop) override {
+    return Persist(request, stop, [&] { return Once(request, stop); });
+  }
+
   absl::StatusOr<Json> DoList(const Request& request, const ItemHandler& on_item,
                               std::stop_token stop) override {
     CW_ASSIGN_OR_RETURN(const std::string text,
@@ -160,6 +164,9 @@ class HttpClient final : public Client {
     message.body = request.body;
     message.inactivity = timeout;
     message.body_bytes_max = options_.response_bytes_max;
+    if (request.response_bytes_max > 0) {
+      message.body_bytes_max = std::min(message.body_bytes_max, request.response_bytes_max);
+    }
     return message;
   }
 

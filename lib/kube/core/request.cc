@@ -211,6 +211,21 @@ Request Delete(const Resource& resource, const ObjectName& name, const DeleteOpt
           .idempotent = true};
 }
 
+Request PodLog(const ObjectName& pod, const LogOptions& options) {
+  return {.verb = "get",
+          .resource = Label(kPods, "log"),
+          .method = "GET",
+          .path = ObjectPath(kPods, pod, "log"),
+          .query = Query()
+                       .Add("container", options.container)
+                       .Add("limitBytes", std::to_string(options.limit_bytes))
+                       .Take(),
+          .content_type = {},
+          .body = {},
+          .idempotent = false,
+          .response_bytes_max = static_cast<size_t>(options.limit_bytes)};
+}
+
 Request GetPath(std::string path) {
   return {.verb = "get",
           .resource = "path",

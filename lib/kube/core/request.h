@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -20,7 +22,8 @@ struct Request {
   std::string query;         // without '?', percent-encoded; may be empty
   std::string content_type;  // of `body`
   std::string body;
-  bool idempotent = true;  // may be sent again if the response was lost
+  bool idempotent = true;         // may be sent again if the response was lost
+  size_t response_bytes_max = 0;  // largest accepted response; 0: the limit of the client
 };
 
 struct ListOptions {
@@ -77,6 +80,14 @@ struct DeleteOptions {
   bool dry_run = false;
 };
 Request Delete(const Resource& resource, const ObjectName& name, const DeleteOptions& options);
+
+struct LogOptions {
+  std::string container;
+  int64_t limit_bytes = 0;  // of the response; the log is cut after them
+};
+// Reads the log of a container from its beginning (the subresource pods/log). The response is text:
+// send the request with Client::DoText(). The client does not repeat the request.
+Request PodLog(const ObjectName& pod, const LogOptions& options);
 
 // Reads any path by GET, such as "/version".
 Request GetPath(std::string path);

@@ -81,6 +81,25 @@ TEST_F(HttpClientTest, SendsNoAuthorizationWithoutToken) {
   EXPECT_EQ(http_.requests().at(0).headers.Find("Authorization"), std::nullopt);
 }
 
+TEST_F(HttpClientTest, TextIsReturnedUnchangedAndLimited) {
+  http_.ThenRespond(200, "not JSON\n{");
+  const Request log = PodLog({.ns = "a", .name = "b"}, {.container = "c", .limit_bytes = 4096});
+  const auto text = client().DoText(log, {});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(*text, "not JSON\n{");
+  EXPECT_EQ(http_.requests().at(0).url,
+            "https://api:6443/api/v1/namespaces/a/pods/b/log?container=c&limitBytes=4096");
+  EXPECT_EQ(http_.requests().at(0).body_bytes_max, 4096U);
+  EXPECT_EQ(reports_.at(0).resource, "pods/log");
+}
+
+TEST_F(HttpClientTest, LogIsNotReadAgainAfterAnError) {
+  http_.ThenRespond(503, "kubelet does not answer");
+  const Request log = PodLog({.ns = "a", .name = "b"}, {.container = "c", .limit_bytes = 4096});
+  EXPECT_TRUE(absl::IsUnavailable(client().DoText(log, {}).status()));
+  EXPECT_EQ(http_.requests().size(), 1U);
+}
+
 TEST_F(HttpClientTest, ErrorNamesRequestAndKeepsReason) {
   http_.ThenRespond(404, R"({"kind":"Status","code":404,"reason":"NotFound","message":"no b"})");
   const absl::Status status = client().Do(kGet, {}).status();

@@ -124,6 +124,17 @@ TEST(Request, DeleteSendsPreconditionsAndPropagation) {
   EXPECT_FALSE(plain.contains("gracePeriodSeconds"));
 }
 
+TEST(Request, PodLogNamesContainerAndLimit) {
+  const Request request =
+      PodLog({.ns = "a", .name = "b"}, {.container = "c d", .limit_bytes = 2'097'152});
+  EXPECT_EQ(request.method, "GET");
+  EXPECT_EQ(request.resource, "pods/log");
+  EXPECT_EQ(request.path, "/api/v1/namespaces/a/pods/b/log");
+  EXPECT_EQ(request.query, "container=c%20d&limitBytes=2097152");
+  EXPECT_FALSE(request.idempotent);
+  EXPECT_EQ(request.response_bytes_max, 2'097'152U);
+}
+
 TEST(Request, ReplacesInvalidUtf8InBody) {
   const Request request = Create(kPods, {{"metadata", {{"name", "a"}}}, {"x", "\xff\xfe"}}, {});
   EXPECT_TRUE(Json::accept(request.body));
