@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,22 @@ enum class StartResult { kBuilder, kCold, kHit, kPartial, kMiss, kInert, kHollow
 inline constexpr std::array kStartResults = {
     StartResult::kBuilder, StartResult::kCold,  StartResult::kHit,    StartResult::kPartial,
     StartResult::kMiss,    StartResult::kInert, StartResult::kHollow, StartResult::kUnknown};
+
+// Result of reading the log of a container after its start: it reports the start, it does not, or
+// it could not be read.
+enum class EngineLog { kFound, kNothingFound, kUnreadable };
+
+// A start as the engine reports it in the log of its container (operator/engine_log). 0: not
+// reported.
+struct EngineStart {
+  EngineLog log = EngineLog::kUnreadable;
+  double weights_seconds = 0;        // loading the weights
+  double compile_seconds = 0;        // torch.compile
+  double graph_capture_seconds = 0;  // capturing CUDA graphs
+  double init_seconds = 0;           // "init engine" of vLLM, which contains the last two
+  int64_t kv_cache_tokens = 0;       // capacity of the KV cache
+  friend bool operator==(const EngineStart&, const EngineStart&) = default;
+};
 
 // The measurements of one start. start_seconds is a whole number: Kubernetes stores whole seconds.
 struct StartSample {
@@ -38,6 +55,7 @@ struct StartSample {
   // Why the pod compiled and what to do, for users; empty if it did not compile or nothing is
   // known.
   std::string cause;
+  std::optional<EngineStart> engine;  // nullopt: the log was not read
   friend bool operator==(const StartSample&, const StartSample&) = default;
 };
 

@@ -152,6 +152,15 @@ constexpr Field<GpuTypeStarts> kGpuTypeStarts[] = {
     Optional<&GpuTypeStarts::builder_gpu_seconds>("builderGPUSeconds"),
 };
 
+constexpr Field<EngineStart> kEngineStart[] = {
+    Always<&EngineStart::log, kEngineLogWords>("log"),
+    Optional<&EngineStart::weights_seconds>("weightsSeconds"),
+    Optional<&EngineStart::compile_seconds>("compileSeconds"),
+    Optional<&EngineStart::graph_capture_seconds>("graphCaptureSeconds"),
+    Optional<&EngineStart::init_seconds>("initSeconds"),
+    Optional<&EngineStart::kv_cache_tokens>("kvCacheTokens"),
+};
+
 constexpr Field<StartSample> kStartSample[] = {
     Required<&StartSample::pod_uid>("podUID", kUid),
     Always<&StartSample::result, kStartResultWords>("result"),
@@ -166,6 +175,7 @@ constexpr Field<StartSample> kStartSample[] = {
     Optional<&StartSample::saved_seconds>("savedSeconds"),
     Optional<&StartSample::devices>("devices"),
     Optional<&StartSample::cause>("cause", {.bytes = 640}),
+    Optional<&StartSample::engine, kEngineStart>("engine"),
 };
 
 constexpr Field<Starts> kStarts[] = {

@@ -42,6 +42,10 @@ inline constexpr std::array<Word<StartResult>, 8> kStartResultWords = {
      {StartResult::kInert, "inert"},
      {StartResult::kHollow, "hollow"},
      {StartResult::kUnknown, "unknown"}}};
+inline constexpr std::array<Word<EngineLog>, 3> kEngineLogWords = {
+    {{EngineLog::kFound, "Found"},
+     {EngineLog::kNothingFound, "NothingFound"},
+     {EngineLog::kUnreadable, "Unreadable"}}};
 inline constexpr std::array<Word<BundleState>, 4> kBundleStateWords = {
     {{BundleState::kWaiting, "Waiting"},
      {BundleState::kFetching, "Fetching"},

@@ -119,7 +119,13 @@ Starts FullStarts() {
                            .compiled_after_seconds = 4.5,
                            .saved_seconds = -1.5,
                            .devices = 2,
-                           .cause = "argument --dtype differs"};
+                           .cause = "argument --dtype differs",
+                           .engine = EngineStart{.log = EngineLog::kFound,
+                                                 .weights_seconds = 1.25,
+                                                 .compile_seconds = 12.5,
+                                                 .graph_capture_seconds = 3,
+                                                 .init_seconds = 20.5,
+                                                 .kv_cache_tokens = 188'640}};
   const StartCounts counts = {.builder = 1,
                               .cold = 2,
                               .hit = 3,

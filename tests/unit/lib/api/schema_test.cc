@@ -220,6 +220,7 @@ TEST(Schema, EnumsMatchTheValues) {
       {"spec.gate.mode", Texts(json::kGateModeWords)},
       {"status.builders[].state", Texts(json::kBuilderStateWords)},
       {"status.starts.recent[].result", Texts(json::kStartResultWords)},
+      {"status.starts.recent[].engine.log", Texts(json::kEngineLogWords)},
       {"status.conditions[].status", {"True", "False", "Unknown"}},
       {"status.warmups[].bundles[].state", Texts(json::kBundleStateWords)},
       {"status.captures[].state", Texts(json::kCaptureStateWords)},
