@@ -11,6 +11,7 @@
 #include "cli/cluster/status_objects.h"
 #include "cli/commands/commands.h"
 #include "cli/output.h"
+#include "cli/status/engine_table.h"
 #include "cli/status/progress.h"
 #include "fmt/format.h"
 #include "lib/codec/json_value.h"
@@ -244,6 +245,7 @@ Json ToJson(const api::CacheWarmup& warmup, const std::vector<BundleProgress>& p
           {"lostSeconds", starts.lost_seconds},
           {"coldMedianSeconds", starts.cold_median_seconds},
           {"warmMedianSeconds", starts.warm_median_seconds},
+          {"engine", status::EngineJson(starts)},
           {"progress", std::move(rows)}};
 }
 
@@ -264,6 +266,7 @@ class StatusPrinter {
     }
     if (!call_.warmup.empty()) {
       console_.out << SummaryLines(console_, objects.warmups.front()) << '\n';
+      PrintEngines(objects.warmups.front().status.starts);
     }
     const std::vector<KeyedRow> rows = Rows(objects);
     std::vector<Row> table = {call_.warmup.empty() ? WarmupHeader(call_) : ProgressHeader(call_)};
@@ -294,6 +297,12 @@ class StatusPrinter {
   }
 
  private:
+  void PrintEngines(const api::Starts& starts) const {
+    if (const std::vector<Row> table = status::EngineTable(starts); !table.empty()) {
+      console_.out << FormatTable(console_, table) << '\n';
+    }
+  }
+
   std::vector<KeyedRow> Rows(const StatusObjects& objects) const {
     std::vector<KeyedRow> rows;
     if (call_.format == OutputFormat::kName) {

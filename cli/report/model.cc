@@ -54,6 +54,20 @@ std::string ObjectName(std::string_view kind, const codec::Json& object) {
   return name;
 }
 
+// Returns the samples with finite seconds in the reports of engines.
+std::vector<api::StartSample> WithFiniteSeconds(std::vector<api::StartSample> samples) {
+  for (api::StartSample& sample : samples) {
+    if (sample.engine.has_value()) {
+      for (double* seconds :
+           {&sample.engine->weights_seconds, &sample.engine->compile_seconds,
+            &sample.engine->graph_capture_seconds, &sample.engine->init_seconds}) {
+        *seconds = Finite(*seconds);
+      }
+    }
+  }
+  return samples;
+}
+
 WarmupRow RowOf(const api::Starts& starts, std::string name) {
   WarmupRow row{.name = std::move(name),
                 .counts = BoundedCounts(starts.counts),
@@ -73,6 +87,7 @@ WarmupRow RowOf(const api::Starts& starts, std::string name) {
                           .seconds = std::max(0.0, Finite(sample.start_seconds)),
                           .hold_seconds = std::max(0.0, Finite(sample.hold_seconds))});
   }
+  row.engines = api::CompareEngineStarts(WithFiniteSeconds(starts.recent));
   return row;
 }
 

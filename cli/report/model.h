@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "lib/api/cache_warmup.h"
+#include "lib/api/engine_starts.h"
 #include "lib/api/node_cache.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
@@ -39,6 +40,7 @@ struct WarmupRow {
   double builder_gpu_seconds = 0;
   WallTime counting_started_time{};
   std::vector<RecentStart> recent;  // oldest first; at most 64
+  std::vector<api::EngineComparison> engines;
 
   double NetSeconds() const { return saved_seconds - lost_seconds; }
 };

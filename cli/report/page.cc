@@ -6,6 +6,7 @@
 
 #include "cli/console.h"
 #include "cli/report/costs.h"
+#include "cli/report/engines.h"
 #include "cli/report/html.h"
 #include "cli/report/inventory.h"
 #include "cli/report/starts.h"
@@ -112,7 +113,8 @@ std::string RenderPage(const Report& report) {
   return Head(report) + "<body>\n" + Header(report) + "<main>\n" + Tiles(report) +
          ProblemsSection(report) + StartsSection(report) + "<div class=\"pairs\">\n" +
          MediansSection(report) + SavingsSection(report) + ResultsSection(report) +
-         CostsSection(report) + BundlesSection(report) + NodesSection(report) +
+         CostsSection(report) + EnginesSection(report) + BundlesSection(report) +
+         NodesSection(report) +
          fmt::format(
              "</div>\n</main>\n<footer>\n<p>Written by cachewarm report, version {}. The "
              "page is complete: it loads nothing.</p>\n</footer>\n</body>\n</html>\n",

@@ -202,6 +202,38 @@ TEST_F(StatusFlags, WarmupShowsConditionsBuildsAndNodes) {
   EXPECT_EQ(Status({"absent"}).code, kNotFound);
 }
 
+TEST_F(StatusFlags, EnginesShowColdBesideWarmStarts) {
+  PutWarmup("llama", "1/2");
+  api::WarmupStatus status;
+  status.starts.recent = {
+      {.pod_uid = "a",
+       .gpu_type = kType,
+       .result = api::StartResult::kCold,
+       .engine =
+           api::EngineStart{
+               .log = api::EngineLog::kFound, .compile_seconds = 95, .kv_cache_tokens = 180'000}},
+      {.pod_uid = "b",
+       .gpu_type = kType,
+       .result = api::StartResult::kHit,
+       .engine = api::EngineStart{
+           .log = api::EngineLog::kFound, .compile_seconds = 7.25, .kv_cache_tokens = 188'640}}};
+  server_.Edit(kube::kCacheWarmups, {.ns = "team", .name = "llama"}, [&](Json& warmup) {
+    warmup["status"]["starts"] = api::EncodeStatus(status)["starts"];
+  });
+  EXPECT_THAT(
+      Status({"llama"}).out,
+      HasSubstr("\n\n"
+                "GPU TYPE                      START   STARTS   WEIGHTS   COMPILE   GRAPHS   INIT "
+                "  KV TOKENS\n"
+                "nvidia/h100-80gb-hbm3/sm_90   cold    1        -         1m35s     -        -    "
+                "  180000\n"
+                "nvidia/h100-80gb-hbm3/sm_90   warm    1        -         7.2s      -        -    "
+                "  188640\n\n"));
+  const std::string yaml = Status({"llama", "-o", "yaml"}).out;
+  EXPECT_THAT(yaml, HasSubstr("compileSeconds: 7.25"));
+  EXPECT_THAT(yaml, HasSubstr("kvCacheTokens: 188640"));
+}
+
 TEST_F(StatusFlags, NodesThatMayNotBeListedAreNoted) {
   PutWarmup("llama", "1/2");
   server_.Intercept([](const kube::Request& request) {
