@@ -54,6 +54,9 @@ std::vector<settings::Setting> SettingsOf(Config& config) {
       {"--fresh-nodes-tainted", "freshNodes.tainted", settings::Switch(config.fresh_nodes_tainted),
        "set if every node joins with the startup taint cachewarm.io/warming; pods are then "
        "injected even while no suitable node exists"},
+      {"--engine-logs", "engineLogs.enabled", settings::Switch(config.engine_logs),
+       "read the log of each started engine once, for the duration of its start-up phases and the "
+       "size of its KV cache; needs the right to get pods/log"},
   };
 }
 

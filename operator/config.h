@@ -28,6 +28,7 @@ struct Config {
   int builder_jobs_max = 8;             // maximum concurrent builder Jobs in the cluster; 0: none
   int fetch_nodes_max = 32;             // maximum nodes that fetch concurrently, over all warmups
   bool fresh_nodes_tainted = false;     // every node joins with the cachewarm startup taint
+  bool engine_logs = false;             // read what engines log about their start
 };
 
 // Result of parsing the command line. For --help and --version, `print` is the text to print before

@@ -14,6 +14,7 @@
 #include "lib/process/process.h"
 #include "operator/apply/executor.h"
 #include "operator/apply/factor_salt.h"
+#include "operator/apply/log_reads.h"
 #include "operator/controllers/annotation_requests.h"
 #include "operator/controllers/held_pods.h"
 #include "operator/controllers/nodes.h"
@@ -60,6 +61,7 @@ model::Settings SettingsOf(const Config& config) {
   settings.builder_jobs_max = config.builder_jobs_max;
   settings.fetch_nodes_max = config.fetch_nodes_max;
   settings.fresh_nodes_tainted = config.fresh_nodes_tainted;
+  settings.engine_logs = config.engine_logs;
   return settings;
 }
 
@@ -76,6 +78,7 @@ struct Daemon::Components {
         held_queue(parts.clock, UpTo(kHeldRetry)),
         annotation_queue(parts.clock),
         dry_run_keys(parts.clock),
+        log_read_keys(parts.clock),
         triggers(cluster, {warmup_queue, node_queue, held_queue}, config.ns),
         annotation_triggers(cluster, annotation_queue),
         events(runtime,
@@ -119,11 +122,18 @@ struct Daemon::Components {
                                   {.address = host, .user_agent = "cachewarm-operator"});
                             },
                         .wake = [this](const std::string& warmup) { warmup_queue.Add(warmup); }}),
+        log_reads({.client = parts.client,
+                   .clock = parts.clock,
+                   .metrics = parts.metrics,
+                   .log = parts.log,
+                   .queue = log_read_keys,
+                   .wake = [this](const std::string& warmup) { warmup_queue.Add(warmup); }}),
         warmups({.cluster = cluster,
                  .executor = executor,
                  .dry_runs = dry_runs,
                  .dry_run_queue = dry_run_queue,
                  .build_requests = build_requests,
+                 .log_reads = log_reads,
                  .job_refusals = job_refusals,
                  .release_refusals = release_refusals,
                  .clock = parts.clock,
@@ -166,6 +176,7 @@ struct Daemon::Components {
   kube::WorkQueue held_queue;
   kube::WorkQueue annotation_queue;
   kube::WorkQueue dry_run_keys;
+  kube::WorkQueue log_read_keys;
   observe::Triggers triggers;
   observe::AnnotationTriggers annotation_triggers;
   kube::EventRecorder events;
@@ -177,6 +188,7 @@ struct Daemon::Components {
   dry_run::DryRunQueue dry_run_queue;
   webhook::Service webhook;
   apply::BuildRequests build_requests;
+  apply::LogReads log_reads;
   controllers::Warmups warmups;
   controllers::Nodes nodes;
   controllers::HeldPods held;
@@ -377,6 +389,14 @@ void Daemon::RunLeaderControllers(std::stop_token stop) {
         {.name = "dry_runs", .workers = dry_run::kDryRunWorkers}, components_->dry_run_keys,
         [this](const std::string& key, std::stop_token ending) {
           return components_->dry_run_queue.Reconcile(key, ending);
+        },
+        stop);
+  });
+  controllers.emplace_back([&] {
+    RunController(
+        {.name = "engine_logs", .workers = apply::kLogReadWorkers}, components_->log_read_keys,
+        [this](const std::string& key, std::stop_token ending) {
+          return components_->log_reads.Reconcile(key, ending);
         },
         stop);
   });

@@ -78,6 +78,23 @@ metrics::Histogram& HoldSeconds(metrics::Registry& registry) {
                                metrics::SecondsBuckets());
 }
 
+metrics::Histogram& PhaseSeconds(metrics::Registry& registry) {
+  return registry.NewHistogram(
+      {.name = "cachewarm_engine_phase_seconds",
+       .help = "Duration of start-up phases (weights, compile, graph_capture, init) as vLLM or "
+               "SGLang logs it, by result of the start; init contains compile and graph_capture.",
+       .labels = {"namespace", "warmup", "phase", "result"}},
+      metrics::SecondsBuckets());
+}
+
+metrics::Gauge& KvCacheTokens(metrics::Registry& registry) {
+  return registry.NewGauge(
+      {.name = "cachewarm_engine_kv_cache_tokens",
+       .help = "Median number of tokens that fit into the KV cache, as vLLM or SGLang logs it, of "
+               "the recent starts with this result.",
+       .labels = {"namespace", "warmup", "gpu_type", "result"}});
+}
+
 metrics::Histogram& BuildSeconds(metrics::Registry& registry) {
   return registry.NewHistogram(
       {.name = "cachewarm_build_seconds",
@@ -108,8 +125,9 @@ void RemoveServed(const Metrics& metrics, const std::map<std::string, std::strin
         &metrics.saved_gpu_seconds, &metrics.lost_gpu_seconds, &metrics.builder_gpu_seconds}) {
     counter->Remove(match);
   }
-  for (metrics::Gauge* gauge : {&metrics.nodes_waiting, &metrics.suspended_bundles,
-                                &metrics.pods_held, &metrics.pods_overdue}) {
+  for (metrics::Gauge* gauge :
+       {&metrics.nodes_waiting, &metrics.suspended_bundles, &metrics.pods_held,
+        &metrics.pods_overdue, &metrics.kv_cache_tokens}) {
     gauge->Remove(match);
   }
 }
@@ -169,6 +187,13 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
       .start_seconds = StartSeconds(registry),
       .compile_seconds = CompileSeconds(registry),
       .hold_seconds = HoldSeconds(registry),
+      .phase_seconds = PhaseSeconds(registry),
+      .kv_cache_tokens = KvCacheTokens(registry),
+      .engine_log_reads =
+          registry.NewCounter({.name = "cachewarm_engine_log_reads_total",
+                               .help = "Logs of engines that were read, by result (found, "
+                                       "nothing_found, unreadable).",
+                               .labels = {"result"}}),
       .builds = registry.NewCounter({.name = "cachewarm_builds_total",
                                      .help = "Captured and failed builds, by reason.",
                                      .labels = {"namespace", "warmup", "gpu_type", "reason"}}),
@@ -226,7 +251,7 @@ void Metrics::Forget(const std::string& ns, const std::string& warmup) const {
     counter->Remove(match);
   }
   for (metrics::Histogram* histogram :
-       {&start_seconds, &compile_seconds, &hold_seconds, &build_seconds}) {
+       {&start_seconds, &compile_seconds, &hold_seconds, &build_seconds, &phase_seconds}) {
     histogram->Remove(match);
   }
 }

@@ -21,6 +21,9 @@ struct Metrics {
   metrics::Histogram& start_seconds;      // labels: namespace, warmup, result
   metrics::Histogram& compile_seconds;    // labels: namespace, warmup
   metrics::Histogram& hold_seconds;       // labels: namespace, warmup
+  metrics::Histogram& phase_seconds;      // labels: namespace, warmup, phase, result
+  metrics::Gauge& kv_cache_tokens;        // labels: namespace, warmup, gpu_type, result
+  metrics::Counter& engine_log_reads;     // labels: result
   metrics::Counter& builds;               // labels: namespace, warmup, gpu_type, reason
   metrics::Histogram& build_seconds;      // labels: namespace, warmup, gpu_type
   metrics::Counter& gate_releases;        // labels: namespace, warmup, reason; see CountRelease()

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "lib/api/engine_starts.h"
 #include "lib/api/names.h"
 #include "lib/api/reasons.h"
 #include "lib/base/fan_out.h"
@@ -337,6 +338,14 @@ void Executor::Count(const model::Snapshot& snapshot, const model::Plan& plan) c
     }
     if (start.compiled_after_seconds > 0) {
       deps_.metrics.compile_seconds.Observe({ns, name}, start.compiled_after_seconds);
+    }
+  }
+  for (const api::StartSample& start : plan.engines_reported) {
+    for (const api::EnginePhase phase : api::kEnginePhases) {
+      if (const double seconds = SecondsOf(*start.engine, phase); seconds > 0) {
+        deps_.metrics.phase_seconds.Observe(
+            {ns, name, std::string(Name(phase)), std::string(Name(start.result))}, seconds);
+      }
     }
   }
   for (const model::BuildOutcome& build : plan.builds_finished) {

@@ -145,6 +145,7 @@ absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
     return executed.status();
   }
   deps_.build_requests.Update(warmup, plan.build_requests);
+  deps_.log_reads.Update(warmup, plan.log_reads);
   deps_.job_refusals.KeepOnly(warmup.uid, JobsOf(plan.status));
   if (!plan.jobs_to_create.empty() && !deps_.job_refusals.Of(warmup.uid).empty()) {
     return kube::Outcome{.requeue_after = Duration(0)};
@@ -210,6 +211,7 @@ void Warmups::ForgetOthers(const kube::ObjectName& name, const std::string& uid)
   deps_.metrics.Forget(name.ns, name.name);
   deps_.dry_runs.Forget(before);
   deps_.job_refusals.KeepOnly(before, {});
+  deps_.log_reads.Forget(before);
 }
 
 std::pair<model::Snapshot, model::Plan> Warmups::Decide(const api::CacheWarmup& warmup,
@@ -229,6 +231,7 @@ model::Snapshot Warmups::Observe(const api::CacheWarmup& warmup, std::string sal
                            .dry_run = deps_.dry_runs.Last(warmup.uid),
                            .admission_missing = deps_.admission_missing(),
                            .build_requests = deps_.build_requests.States(warmup.uid),
+                           .engine_reports = deps_.log_reads.Reports(warmup.uid),
                            .refused_jobs = deps_.job_refusals.Of(warmup.uid),
                            .release_refusal = deps_.release_refusals.Of(warmup.ns),
                            .agent_namespace = deps_.agent_namespace});

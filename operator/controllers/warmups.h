@@ -14,6 +14,7 @@
 #include "operator/apply/build_requests.h"
 #include "operator/apply/executor.h"
 #include "operator/apply/job_refusals.h"
+#include "operator/apply/log_reads.h"
 #include "operator/apply/release_refusals.h"
 #include "operator/dry_run/dry_run_queue.h"
 #include "operator/dry_run/dry_runs.h"
@@ -35,6 +36,7 @@ class Warmups {
     dry_run::DryRuns& dry_runs;
     dry_run::DryRunQueue& dry_run_queue;
     apply::BuildRequests& build_requests;
+    apply::LogReads& log_reads;
     apply::JobRefusals& job_refusals;
     const apply::ReleaseRefusals& release_refusals;
     const Clock& clock;

@@ -91,6 +91,14 @@ struct DesiredBuildRequests {
   std::vector<api::BuildRequest> requests;
 };
 
+// Asks to read the log of the container of a pod that has started. Snapshot::engine_reports has the
+// answer. Every Plan repeats this entry until the answer is in the status.
+struct DesiredLogRead {
+  std::string pod_uid;
+  std::string pod;
+  std::string container;
+};
+
 struct BuildOutcome {
   std::string gpu_type;
   std::string reason;  // "Captured", or the reason of the failure
@@ -111,6 +119,7 @@ struct Plan {
   // succeeded.
   std::vector<api::StartSample> starts_counted;
   std::vector<BuildOutcome> builds_finished;
+  std::vector<api::StartSample> engines_reported;  // starts that got their EngineStart
   // Step 3: events. They are recorded right after the status write, even if a later step fails: the
   // next plan starts from the new status, so it could not find the changes that the events report.
   std::vector<EventRequest> events;
@@ -134,6 +143,8 @@ struct Plan {
   std::optional<DryRunRequest> dry_run;
   // Requests in progress that are not listed here are stopped.
   std::vector<DesiredBuildRequests> build_requests;
+  // Answers about pods that are not listed here are forgotten.
+  std::vector<DesiredLogRead> log_reads;
   std::optional<Duration> requeue_after;  // nullopt: wait for a change
 };
 

@@ -144,6 +144,12 @@ struct BuildRequestsState {
   std::string failure;  // why a request failed, for users; empty: none has failed
 };
 
+// The answer to a DesiredLogRead (operator/model/plan.h).
+struct EngineReport {
+  std::string pod_uid;
+  api::EngineStart start;
+};
+
 // Settings of the operator.
 struct Settings {
   // Directory of all caches on every node. The admission policy must have the same value.
@@ -154,6 +160,7 @@ struct Settings {
   // True if every node that joins the cluster has a cachewarm startup taint, which keeps pods off
   // the node until its directory is prepared.
   bool fresh_nodes_tainted = false;
+  bool engine_logs = false;  // read the logs of started containers
 };
 
 struct Snapshot {
@@ -194,6 +201,7 @@ struct Snapshot {
   std::set<std::string> groups_free_elsewhere;
   std::vector<BuilderJob> jobs;
   std::vector<BuildRequestsState> build_requests;
+  std::vector<EngineReport> engine_reports;
   int builder_jobs_elsewhere = 0;  // unfinished builder Jobs of other warmups
   std::vector<NodeView> nodes;     // all nodes of the cluster
 };

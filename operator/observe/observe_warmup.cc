@@ -272,7 +272,8 @@ model::Snapshot Observe(const ClusterCache& cluster, const api::CacheWarmup& war
                            .dry_run = inputs.dry_run,
                            .release_refusal = inputs.release_refusal,
                            .jobs = inputs.refused_jobs,
-                           .build_requests = inputs.build_requests};
+                           .build_requests = inputs.build_requests,
+                           .engine_reports = inputs.engine_reports};
   const kube::Object ns = cluster.namespaces.store().Get({.name = warmup.ns});
   if (ns != nullptr) {
     snapshot.namespace_labels = kube::LabelsOf(*ns);

@@ -19,6 +19,7 @@ struct ObserveInputs {
   model::AdmissionDryRun dry_run;
   std::string admission_missing;
   std::vector<model::BuildRequestsState> build_requests;
+  std::vector<model::EngineReport> engine_reports;
   std::vector<model::BuilderJob> refused_jobs;
   model::ReleaseRefusal release_refusal;
   std::string agent_namespace;  // namespace of the agents' pods

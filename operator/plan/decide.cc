@@ -62,6 +62,8 @@ Plan Assemble(const Context& context, Results results) {
   Effects effects = JoinEffects(context, results);
   Plan out;
   out.starts_counted = std::move(results.starts.counted);
+  out.engines_reported = std::move(results.starts.engines_reported);
+  out.log_reads = std::move(results.starts.log_reads);
   out.builds_finished = std::move(effects.builds_finished);
   out.events = std::move(effects.events);
   out.set_inject_label = DecideInjectLabel(context, results.acceptance);

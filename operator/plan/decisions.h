@@ -73,13 +73,18 @@ struct CountedStarts {
   std::map<size_t, std::vector<api::StartWindow>> windows;
   // Revisions with a pod whose start was a hit or whose cache was captured.
   std::set<std::string> proven_revisions;
-  std::vector<api::StartSample> counted;  // the starts that this plan adds to `starts`
+  std::vector<api::StartSample> counted;           // the starts that this plan adds to `starts`
+  std::vector<api::StartSample> engines_reported;  // those that got their EngineStart
+  std::vector<DesiredLogRead> log_reads;
   Effects effects;
 };
 
 // starts/starts.cc: decides which first starts of pods the agents observe, and counts the finished
 // ones, with their result and the seconds saved.
 CountedStarts DecideStarts(const PlanContext& context);
+// The part of DecideStarts() in starts/engine_logs.cc: adds the reports of engines to the counted
+// starts, and decides of which pods the log is read. Call it after the starts are counted.
+void FollowEngineLogs(const PlanContext& context, CountedStarts& out);
 
 struct Distribution {
   Bundles bundles;  // with the counts of their nodes

@@ -96,6 +96,7 @@ def test_registry_and_limits_are_in_the_configuration(helm):
         "--set", "registry.maxConnections=8,registry.bytesPerSecond=50000000",
         "--set", "limits.files=1000,limits.bytes=137438953472",
         "--set", "builders.jobsMax=3,fetch.nodesMax=8,freshNodes.tainted=true",
+        "--set", "engineLogs.enabled=true",
         "--set", "agent.nodeFacts=/etc/cachewarm-node/facts.yaml")
     assert config_of(rendered) == {
         "store": "oci://r.local:5000/cw", "root": "/var/lib/cachewarm",
@@ -103,7 +104,7 @@ def test_registry_and_limits_are_in_the_configuration(helm):
         "scrub": {"intervalSeconds": 0}, "logLevel": "debug",
         "redis": {"endpoint": True},
         "builders": {"jobsMax": 3}, "fetch": {"nodesMax": 8},
-        "freshNodes": {"tainted": True},
+        "freshNodes": {"tainted": True}, "engineLogs": {"enabled": True},
         "registry": {"insecure": ["r.local:5000", "s.local"],
                      "clientCertificateFile": "/etc/cachewarm-registry/tls.crt",
                      "clientKeyFile": "/etc/cachewarm-registry/tls.key",
@@ -164,6 +165,18 @@ def test_without_builder_jobs_the_operator_may_not_write_jobs(helm, rendered):
 
     assert verbs(rendered) == ["list", "watch", "create", "delete"]
     assert verbs(helm.template("--set", "builders.jobsMax=0")) == ["list", "watch"]
+
+
+def test_operator_may_read_logs_only_with_engine_logs(helm, rendered):
+    def log_rules(objects):
+        return [(name, rule["verbs"]) for (kind, name), thing in objects.items()
+                if kind in ("Role", "ClusterRole")
+                for rule in thing["rules"] if "pods/log" in rule["resources"]]
+
+    assert log_rules(rendered) == []
+    assert config_of(rendered)["engineLogs"] == {"enabled": False}
+    allowed = helm.template("--set", "engineLogs.enabled=true")
+    assert log_rules(allowed) == [("cachewarm-operator", ["get"])]
 
 
 def test_builder_jobs_mount_only_listed_directories(helm):

@@ -37,6 +37,7 @@ const std::vector<Target>& AllTargets() {
       {"megacache", &Megacache},
       {"kubeconfig", &Kubeconfig},
       {"exec_credential", &ExecCredential},
+      {"engine_log", &EngineLog},
   };
   return targets;
 }

@@ -61,6 +61,9 @@ void Yaml(std::string_view bytes);
 void CachedFile(std::string_view bytes);
 void RedisRequests(std::string_view bytes);
 
+// Input from the containers of started pods (log_targets.cc).
+void EngineLog(std::string_view bytes);
+
 // Aborts with the violated invariant unless `holds`.
 void Require(bool holds, std::string_view invariant);
 

@@ -97,6 +97,16 @@ def start_panels():
               "lines", "s"),
         Panel("Time to the last compiled file", "From the start of the container, of starts that"
               " compiled.", durations("cachewarm_compile_seconds", True), "lines", "s"),
+        Panel("Start-up phases of engines", "Median duration as vLLM or SGLang logs it, by result"
+              " of the start. Init contains compile and graph capture. Needs engineLogs.enabled.",
+              [(q.quantile(0.5, of_warmup("cachewarm_engine_phase_seconds"), STEP,
+                           "phase, result"), "{{phase}} {{result}}")], "lines", "s"),
+        Panel("KV cache of engines", "Tokens that fit into the KV cache, by result of the start. A"
+              " cold start leaves less room. Needs engineLogs.enabled.",
+              [(of_warmup("cachewarm_engine_kv_cache_tokens"),
+                "{{warmup}} {{gpu_type}} {{result}}")]),
+        Panel("Logs of engines by result", "Logs that the operator read after a start.",
+              counted("cachewarm_engine_log_reads_total", "result"), "bars"),
         Panel("Pods held now", "Pods past their deadline are those that the operator failed to"
               " release.",
               [(f"sum({of_warmup('cachewarm_pods_held')})", "held"),

@@ -310,6 +310,7 @@ CountedStarts DecideStarts(const PlanContext& context) {
       RequestWindow(context, start, out);
     }
   }
+  FollowEngineLogs(context, out);
   Annotate(context, out);
   out.proven_revisions = FindProven(context, out.counted);
   return out;

@@ -29,6 +29,8 @@ TEST(OperatorMetrics, ForgetOnlySeriesOfTheWarmup) {
     metrics.pod_starts.Add({"default", warmup, "cpu", "hit"});
     metrics.start_seconds.Observe({"default", warmup, "hit"}, 1);
     metrics.compile_seconds.Observe({"default", warmup}, 1);
+    metrics.phase_seconds.Observe({"default", warmup, "init", "hit"}, 1);
+    metrics.kv_cache_tokens.Set({"default", warmup, "cpu", "hit"}, 1);
     metrics.pods_held.Set({"default", warmup}, 1);
     metrics.gate_releases.Add({"default", warmup, "ReleasedWarm"});
     metrics.hold_seconds.Observe({"default", warmup}, 1);
@@ -54,6 +56,7 @@ TEST(OperatorMetrics, ForgetWhatOnlyALeaderServes) {
   metrics.suspended_bundles.Set({"default", "llama"}, 1);
   metrics.pods_held.Set({"default", "llama"}, 1);
   metrics.pods_overdue.Set({"default", "llama"}, 1);
+  metrics.kv_cache_tokens.Set({"default", "llama", "cpu", "hit"}, 1);
   metrics.gate_releases.Add({"default", "mistral", "ReleasedWarm"});
   metrics.ForgetWarmups();
   EXPECT_THAT(registry->Serialize(), Not(HasSubstr("llama")));

@@ -267,6 +267,43 @@ TEST_P(FreshNodesTainted, AllowsInjectionBeforeAnyNodeFits) {
 
 INSTANTIATE_TEST_SUITE_P(All, FreshNodesTainted, ::testing::Bool());
 
+class EngineLogs : public OperatorSettings, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(EngineLogs, AreReadAfterAStart) {
+  PutNode("n1");
+  PutWarmup();
+  server_.Edit(kube::kCacheWarmups, {"default", "llama"}, [](codec::Json& warmup) {
+    warmup["status"]["starts"]["recent"] = {{{"podUID", "uid-a"}, {"result", "hit"}}};
+  });
+  codec::Json pod = PodObject("a");
+  pod["spec"]["nodeName"] = "n1";
+  pod["status"] = {
+      {"phase", "Running"},
+      {"conditions",
+       {{{"type", "Ready"}, {"status", "True"}},
+        {{"type", "ContainersReady"}, {"status", "True"}}}},
+      {"containerStatuses",
+       {{{"name", "server"},
+         {"ready", true},
+         {"restartCount", 0},
+         {"state", {{"running", {{"startedAt", FormatTime(clock_.Now() - seconds(120))}}}}}}}}};
+  server_.Put(kube::kPods, pod);
+  server_.SetLog({"default", "a"}, "server", "Loading weights took 2.56 seconds\n");
+  Start(fmt::format("engineLogs: {{enabled: {}}}\nbuilders: {{jobsMax: 0}}\n", GetParam()));
+  const auto weights = [&] {
+    return Warmup()["status"]["starts"]["recent"][0].value("/engine/weightsSeconds"_json_pointer,
+                                                           0.0);
+  };
+  EXPECT_EQ(InTime([&] { return weights() == 2.56; }, 20), GetParam()) << Warmup()["status"].dump();
+  int reads = 0;
+  for (const std::string& request : server_.Requests()) {
+    reads += request.starts_with("get pods/log") ? 1 : 0;
+  }
+  EXPECT_EQ(reads, GetParam() ? 1 : 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EngineLogs, ::testing::Bool());
+
 TEST_F(OperatorSettings, BuildersMountTheRoot) {
   PutNode("n1");
   PutWarmup();
@@ -392,6 +429,7 @@ TEST(EverySettingHasATest, OfTheOperator) {
                         {"--builder-jobs-max", {here, "LimitsBuilderJobs"}},
                         {"--fetch-nodes-max", {here, "LimitsFetchingNodes"}},
                         {"--fresh-nodes-tainted", {here, "AllowsInjectionBeforeAnyNodeFits"}},
+                        {"--engine-logs", {here, "AreReadAfterAStart"}},
                     });
 }
 

@@ -84,14 +84,51 @@ TEST_F(ExecutorTest, ServesTheTotalsOfTheStatus) {
   EXPECT_EQ(starts("cpu", "hit"), 3);
 }
 
+TEST_F(ExecutorTest, ServesKvCacheSizesOfRecentStarts) {
+  const auto tokens = [this](const std::string& result) {
+    return Metric(
+        "cachewarm_engine_kv_cache_tokens{namespace=\"default\",warmup=\"llama\","
+        "gpu_type=\"cpu\",result=\"" +
+        result + "\"}");
+  };
+  const auto start = [](api::StartResult result, int64_t size) {
+    return api::StartSample{
+        .gpu_type = "cpu",
+        .result = result,
+        .engine = api::EngineStart{.log = api::EngineLog::kFound, .kv_cache_tokens = size}};
+  };
+  plan.status.starts.gpu_types = {{.gpu_type = "cpu"}};
+  plan.status.starts.recent = {start(api::StartResult::kCold, 100),
+                               start(api::StartResult::kHit, 120)};
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_EQ(tokens("cold"), 100);
+  EXPECT_EQ(tokens("hit"), 120);
+  EXPECT_EQ(tokens("partial"), -1);
+  plan.status.starts.recent = {start(api::StartResult::kHit, 130)};
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_EQ(tokens("hit"), 130);
+  EXPECT_EQ(tokens("cold"), -1) << "no recent start has this result";
+}
+
 TEST_F(ExecutorTest, ObservesStartsAndBuildsOnceTheStatusIsWritten) {
   plan.status_changed = true;
   plan.starts_counted = {
       {.gpu_type = "cpu", .result = api::StartResult::kHit, .start_seconds = 5},
       {.gpu_type = "cpu", .result = api::StartResult::kHit, .start_seconds = 7},
       {.gpu_type = "cpu", .result = api::StartResult::kCold, .compiled_after_seconds = 30}};
+  plan.engines_reported = {
+      {.result = api::StartResult::kHit,
+       .engine = api::EngineStart{.compile_seconds = 1.5, .init_seconds = 7}},
+      {.result = api::StartResult::kHit, .engine = api::EngineStart{.compile_seconds = 2}}};
   plan.builds_finished = {{.gpu_type = "cpu", .reason = "Captured", .seconds = 40}};
   ASSERT_TRUE(Execute().ok());
+  const auto phase = [this](const std::string& part, const std::string& name) {
+    return Metric("cachewarm_engine_phase_seconds_" + part +
+                  "{namespace=\"default\",warmup=\"llama\",phase=\"" + name + "\",result=\"hit\"}");
+  };
+  EXPECT_EQ(phase("sum", "compile"), 3.5);
+  EXPECT_EQ(phase("count", "init"), 1);
+  EXPECT_EQ(phase("count", "weights"), -1) << "no engine reported it";
   const std::string warmup = "{namespace=\"default\",warmup=\"llama\"";
   EXPECT_EQ(Metric("cachewarm_pod_start_seconds_sum" + warmup + ",result=\"hit\"}"), 12);
   EXPECT_EQ(Metric("cachewarm_pod_start_seconds_count" + warmup + ",result=\"hit\"}"), 2);

@@ -47,11 +47,18 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
                         .log = log,
                         .connect = [](const std::string&) { return http::MakeClient({}); },
                         .wake = [](const std::string&) {}}),
+        log_reads({.client = server,
+                   .clock = clock,
+                   .metrics = metrics,
+                   .log = log,
+                   .queue = log_read_keys,
+                   .wake = [](const std::string&) {}}),
         warmups({.cluster = cluster,
                  .executor = executor,
                  .dry_runs = dry_runs,
                  .dry_run_queue = dry_run_queue,
                  .build_requests = build_requests,
+                 .log_reads = log_reads,
                  .job_refusals = job_refusals,
                  .release_refusals = release_refusals,
                  .clock = clock,
@@ -132,6 +139,8 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
   dry_run::DryRunQueue dry_run_queue;
   std::vector<std::string> woken;  // the warmups with a new result of a dry run
   apply::BuildRequests build_requests;
+  kube::WorkQueue log_read_keys{clock};
+  apply::LogReads log_reads;
   Warmups warmups;
 };
 
