@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real vLLM with its OpenAI server: the annotation alone makes it start warm."""
+"""A real vLLM with its OpenAI server: the annotation alone makes it start warm. The operator reads
+from its log how long it started and how large its KV cache is."""
 
 import json
+import re
 import urllib.request
 
-from harness import pods
+import pytest
+from harness import engine_logs, pods
+from harness.compiler import CACHE, compiler
+from harness.engine_logs import wait_engine
 from harness.engine_server import (
     PORT,
     BuilderLogs,
@@ -15,7 +20,7 @@ from harness.engine_server import (
 )
 from harness.kubectl import Kubectl
 from harness.product import H100, Product
-from harness.steps import replace
+from harness.steps import accept, add_pod, replace, until_ready
 from harness.waiting import wait_for
 from harness.warmup import Warmup
 
@@ -24,6 +29,31 @@ SERVER = engine_server("llama", "vllm", nodes=("node-a", "node-c"))  # one per G
 # entries below it are used.
 REWRITES = "Compiling model again due to a load failure"
 TRIES = 3  # other tests may take the processors from one start
+TOKENS = re.compile(r"KV cache size: ([0-9,]+) tokens")
+# Lines of vLLM 0.19 on an H100.
+LINES = """\
+(EngineCore pid=7) INFO 04-05 18:41:33 [default_loader.py:384] Loading weights took 0.99 seconds
+(EngineCore pid=7) INFO 04-05 18:41:52 [monitor.py:48] torch.compile took 12.51 s in total
+(EngineCore pid=7) INFO 04-05 18:41:53 [kv_cache_utils.py:1314] GPU KV cache size: 188,640 tokens
+(EngineCore pid=7) INFO 04-05 18:41:57 [gpu_model_runner.py:5651] Graph capturing finished in 4 secs
+(EngineCore pid=7) INFO 04-05 18:41:58 [core.py:273] init engine (profile) took 24.60 seconds
+(APIServer pid=1) INFO:     Application startup complete.
+(EngineCore pid=7) INFO 04-05 18:41:59 [default_loader.py:384] Loading weights took 99 seconds
+"""
+ENGINE = {
+    "log": "Found",
+    "weightsSeconds": 0.99,
+    "compileSeconds": 12.51,
+    "graphCaptureSeconds": 4,
+    "initSeconds": 24.6,
+    "kvCacheTokens": 188640,
+}
+
+
+@pytest.fixture(scope="module")
+def logs_are_read(installation: Product):
+    with engine_logs.reading(installation):
+        yield
 
 
 def complete(pod: dict) -> int:
@@ -43,6 +73,10 @@ def warm_start(kubectl: Kubectl, pod: dict) -> float:
     name = pods.name(pod)
     assert complete(pod) == 4
     seconds = wait_log(kubectl, pod, init_seconds)
+    log = kubectl.logs(name)
+    engine = wait_engine(Warmup(kubectl, SERVER.name), pod)
+    assert engine["log"] == "Found" and engine["initSeconds"] == seconds, engine
+    assert engine["kvCacheTokens"] == int(TOKENS.search(log).group(1).replace(",", "")), engine
     result = wait_result(kubectl, pod)
     rewrites = REWRITES in kubectl.logs(name)
     assert result == ("partial" if rewrites else "hit"), f"{name}: {result}, rewrites {rewrites}"
@@ -50,7 +84,7 @@ def warm_start(kubectl: Kubectl, pod: dict) -> float:
 
 
 def test_annotated_vllm_compiles_once_per_gpu_type_and_starts_in_half_the_time(
-    kubectl: Kubectl, product: Product
+    kubectl: Kubectl, product: Product, logs_are_read
 ):
     deployment = SERVER.deployment()
     deployment["metadata"]["annotations"] = {
@@ -79,3 +113,19 @@ def test_annotated_vllm_compiles_once_per_gpu_type_and_starts_in_half_the_time(
     print(f"init engine: cold {colds} s, warm {warms} s")
     assert min(warms) * 2 < min(colds), (warms, colds)
     assert len(warmup.bundles) == 2 and len(warmup.builders) == 2
+
+
+def test_log_is_read_once_and_only_with_the_right(
+    kubectl: Kubectl, product: Product, logs_are_read
+):
+    server = compiler("logging", ("node-a",), seconds=1)
+    server.script = f"cat <<'END'\n{LINES}END\n" + server.script
+    warmup = accept(kubectl, server, caches=[CACHE])
+    builder = until_ready(kubectl, add_pod(kubectl, server.name))
+    assert wait_engine(warmup, builder) == ENGINE
+    warmup.wait_warm()
+    engine_logs.withdraw_right(product)
+    later = until_ready(kubectl, replace(kubectl, builder))
+    assert wait_engine(warmup, later) == {"log": "Unreadable"}
+    recent = warmup.status["starts"]["recent"]
+    assert [start.get("engine") for start in recent] == [ENGINE, {"log": "Unreadable"}], recent
