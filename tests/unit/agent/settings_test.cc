@@ -292,7 +292,9 @@ TEST_F(AgentRedis, ClientsStayConnectedWhenADriverQueryFails) {
   };
   Put({.warmups = {RedisWarmup()}});
   Start("redis: {endpoint: true}\n");
-  ASSERT_TRUE(fakes::Await([&] { return stdfs::exists(SocketOf(RedisWarmup())); })) << log_.Text();
+  ASSERT_TRUE(fakes::Await([&] { return stdfs::exists(SocketOf(RedisWarmup())); },
+                           std::chrono::seconds(60)))
+      << log_.Text();
   RespClient client(SocketOf(RedisWarmup()));
   ASSERT_TRUE(client.is_connected());
   client.Expect({"PING"}, "+PONG\r\n");
@@ -304,7 +306,7 @@ TEST_F(AgentRedis, ClientsStayConnectedWhenADriverQueryFails) {
       return condition.type == "GPUProbeFailed" && condition.status == "True";
     });
   };
-  EXPECT_TRUE(fakes::Await(has_reported)) << log_.Text();
+  EXPECT_TRUE(fakes::Await(has_reported, std::chrono::seconds(60))) << log_.Text();
   client.Expect({"PING"}, "+PONG\r\n");
 }
 
