@@ -64,6 +64,7 @@ target_include_directories(toy PUBLIC ${CMAKE_SOURCE_DIR})
 function(cachewarm_test name)
   add_executable(${name} ${name}.cc)
   target_link_libraries(${name} PRIVATE toy)
+  add_custom_command(TARGET ${name} POST_BUILD COMMAND ${CMAKE_COMMAND} -E touch linked)
 endfunction()
 add_subdirectory(tests/unit/toy)
 """
@@ -105,6 +106,8 @@ class TestFaults:
     def test_leave_declarations_and_log_lines(self):
         text = "void F() {\n  int x = G();\n  log_.Info(\"a\");\n  std::lock_guard lock(mutex_);\n}"
         assert not any(kind == "removed statement" for _, kind in kinds(text))
+        constructor = "int x;\n\nA::A(int b) : b_(b) {\n  c_ = b;\n}\n"
+        assert {line for line, kind in kinds(constructor) if kind == "removed statement"} == {4}
 
 
 @pytest.fixture(name="toy", scope="module")

@@ -54,7 +54,7 @@ class Build:
         words = [word for word in words if Path(word).name != "ccache"]
         words[words.index("-o") + 1] = str(out)
         words[words.index("-c") + 1] = str(source)
-        done = subprocess.run([*words, "-w"], cwd=self.folder, capture_output=True, check=False)
+        done = subprocess.run([*words, "-w", "-g0"], cwd=self.folder, capture_output=True, check=False)
         return out if done.returncode == 0 else None
 
     def link_command(self, target):
@@ -62,7 +62,8 @@ class Build:
             done = subprocess.run(["ninja", "-C", str(self.folder), "-t", "commands", target],
                                   text=True, capture_output=True, check=True)
             command = done.stdout.strip().splitlines()[-1]
-            self.links[target] = command.removeprefix(": && ").removesuffix(" && :")
+            # Without the commands that follow the link, as the symlink kubectl-cachewarm.
+            self.links[target] = command.removeprefix(": && ").split(" && ")[0]
         return self.links[target]
 
     def path_of(self, target):
