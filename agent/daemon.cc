@@ -115,7 +115,6 @@ absl::Status Daemon::Run(std::stop_token stop) {
       RunOnNode(stop);
     }
   }
-  server->Stop();
   dependencies_.log.Info("agent stopped");
   return absl::OkStatus();
 }

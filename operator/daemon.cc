@@ -277,7 +277,6 @@ absl::Status Daemon::Run(std::stop_token stop) {
   webhook.join();
   held = {};  // joins the threads of the held-pod controller
   components_->cluster.Join();
-  server->Stop();
   parts_.log.Info("operator stopped", {{"err", ended.ok() ? std::string() : Message(ended)}});
   return ended;
 }

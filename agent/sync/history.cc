@@ -58,9 +58,9 @@ FaultKind KindOfFault(FaultSource source, const absl::Status& status) {
     case FaultSource::kStore:
       return KindOfStoreFault(status);
     case FaultSource::kDisk:
-      return KindOfDiskFault(status);
+      break;
   }
-  return FaultKind::kDisk;
+  return KindOfDiskFault(status);
 }
 
 std::string ReasonOf(FaultKind kind) {

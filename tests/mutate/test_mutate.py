@@ -18,6 +18,8 @@ import rooms  # noqa: E402
 SOURCE = """\
 #include "toy/toy.h"
 
+int made;
+
 // if (a == b) is a comment, and "if (x)" below is a string.
 Sizes Make(int width, int height) {
   Sizes sizes{.width = width, .height = height};
@@ -33,14 +35,20 @@ HEADER = """\
 struct Sizes { int width = 0; int height = 0; };
 inline void Note(const char*) {}
 Sizes Make(int width, int height);
+Sizes Square(int width);
 """
-# Says nothing of the height. Like the tests of this tree it needs to know where the sources are.
+OTHER = """\
+#include "toy/toy.h"
+Sizes Square(int width) { return Make(width, width); }
+"""
+# Does not check the height. Calls Make() through another source of the folder. Like the tests of
+# this tree, it needs to know where the sources are.
 TEST = """\
 #include <cstdlib>
 #include "toy/toy.h"
 int main() {
   const bool found = std::getenv("CACHEWARM_SOURCE_DIR") != nullptr;
-  return found && Make(2, 3).width == 2 && Make(-1, 3).width == 0 ? 0 : 1;
+  return found && Make(2, 3).width == 2 && Square(-1).width == 0 ? 0 : 1;
 }
 """
 LISTS = """\
@@ -48,11 +56,15 @@ cmake_minimum_required(VERSION 3.25)
 project(toy LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-add_library(toy STATIC toy/toy.cc)
+add_compile_options(-fsanitize=address)
+add_link_options(-fsanitize=address)
+add_library(toy STATIC toy/toy.cc toy/other.cc)
+set_target_properties(toy PROPERTIES UNITY_BUILD ON)
 target_include_directories(toy PUBLIC ${CMAKE_SOURCE_DIR})
 function(cachewarm_test name)
   add_executable(${name} ${name}.cc)
   target_link_libraries(${name} PRIVATE toy)
+  add_custom_command(TARGET ${name} POST_BUILD COMMAND ${CMAKE_COMMAND} -E touch linked)
 endfunction()
 add_subdirectory(tests/unit/toy)
 """
@@ -65,10 +77,10 @@ def kinds(text):
 class TestFaults:
     def test_are_found_in_code_and_not_in_comments_or_strings(self):
         assert kinds(SOURCE) == {
-            (5, "dropped initialiser"), (6, "negated condition"),
-            (6, "swapped operator"), (6, "swapped constant"), (7, "removed statement"),
-            (7, "swapped constant"), (9, "removed statement"),
-            (10, "emptied result")}
+            (7, "dropped initialiser"), (8, "negated condition"),
+            (8, "swapped operator"), (8, "swapped constant"), (9, "removed statement"),
+            (9, "swapped constant"), (11, "removed statement"),
+            (12, "emptied result")}
 
     def test_change_one_place_each(self):
         for fault in faults.find(SOURCE):
@@ -94,6 +106,8 @@ class TestFaults:
     def test_leave_declarations_and_log_lines(self):
         text = "void F() {\n  int x = G();\n  log_.Info(\"a\");\n  std::lock_guard lock(mutex_);\n}"
         assert not any(kind == "removed statement" for _, kind in kinds(text))
+        constructor = "int x;\n\nA::A(int b) : b_(b) {\n  c_ = b;\n}\n"
+        assert {line for line, kind in kinds(constructor) if kind == "removed statement"} == {4}
 
 
 @pytest.fixture(name="toy", scope="module")
@@ -102,7 +116,8 @@ def fixture_toy(tmp_path_factory):
     if shutil.which("ninja") is None:
         pytest.fail("ninja is not installed")
     root = tmp_path_factory.mktemp("toy")
-    for name, text in {"toy/toy.cc": SOURCE, "toy/toy.h": HEADER, "CMakeLists.txt": LISTS,
+    for name, text in {"toy/toy.cc": SOURCE, "toy/toy.h": HEADER, "toy/other.cc": OTHER,
+                       "CMakeLists.txt": LISTS,
                        "tests/unit/toy/toy_test.cc": TEST,
                        "tests/unit/toy/CMakeLists.txt": "cachewarm_test(toy_test)"}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -142,6 +157,10 @@ class TestOutcomes:
         assert outcomes
         assert (toy.root / "toy/toy.cc").read_text() == SOURCE
         assert toy.test(toy.path_of("toy_test"), mutate.Judge.ENVIRONMENT, 60) is not None
+
+    def test_a_source_without_a_fault_is_not_noticed(self, toy):
+        judge = mutate.Judge(toy)
+        assert judge.notices("toy/toy.cc", toy.compile("toy/toy.cc", SOURCE), ["toy_test"]) is None
 
     def test_what_is_listed_as_equivalent_is_not_planted(self, toy, tmp_path):
         listed = tmp_path / "equivalent.txt"

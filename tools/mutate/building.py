@@ -2,14 +2,19 @@
 """Builds a program with one source replaced, beside a build folder that stays as it is.
 
 Every include of this tree starts at its root, so that a changed copy of a source compiles
-anywhere; and what is linked before a static library hides the library's own object.
+anywhere. Its object is linked first, and of two definitions the linker takes the first one, so
+that an object of a whole folder (CMAKE_UNITY_BUILD) uses the changed functions too.
 """
 import json
 import os
+import re
 import shlex
 import subprocess
 import time
 from pathlib import Path
+
+# The sanitizer would report each variable that the object and that of its folder both define.
+ODR = {"ASAN_OPTIONS": "detect_odr_violation=0"}
 
 
 class Build:
@@ -25,7 +30,15 @@ class Build:
     def make(self, targets, jobs):
         self.run(["ninja", "-C", str(self.folder), f"-j{jobs}", *targets])
         for entry in json.loads((self.folder / "compile_commands.json").read_text()):
-            self.commands[os.path.relpath(entry["file"], self.root)] = entry["command"]
+            for source in self.sources(Path(entry["file"])):
+                self.commands[os.path.relpath(source, self.root)] = entry["command"]
+
+    @staticmethod
+    def sources(file):
+        """The sources of a compilation: those that a file of CMAKE_UNITY_BUILD includes."""
+        if file.suffix != ".cxx":
+            return [file]
+        return re.findall(r'^#include "(/.+)"$', file.read_text(), re.M)
 
     @staticmethod
     def run(command):
@@ -41,7 +54,7 @@ class Build:
         words = [word for word in words if Path(word).name != "ccache"]
         words[words.index("-o") + 1] = str(out)
         words[words.index("-c") + 1] = str(source)
-        done = subprocess.run([*words, "-w"], cwd=self.folder, capture_output=True, check=False)
+        done = subprocess.run([*words, "-w", "-g0"], cwd=self.folder, capture_output=True, check=False)
         return out if done.returncode == 0 else None
 
     def link_command(self, target):
@@ -49,23 +62,20 @@ class Build:
             done = subprocess.run(["ninja", "-C", str(self.folder), "-t", "commands", target],
                                   text=True, capture_output=True, check=True)
             command = done.stdout.strip().splitlines()[-1]
-            self.links[target] = command.removeprefix(": && ").removesuffix(" && :")
+            # Without the commands that follow the link, as the symlink kubectl-cachewarm.
+            self.links[target] = command.removeprefix(": && ").split(" && ")[0]
         return self.links[target]
 
     def path_of(self, target):
         words = shlex.split(self.link_command(target))
         return self.folder / words[words.index("-o") + 1]
 
-    def link(self, target, file, object_file):
-        """The program `target` with this object in place of that of `file`; None: not linked."""
+    def link(self, target, object_file):
+        """The program `target` with the definitions of this object; None: not linked."""
         words = shlex.split(self.link_command(target))
         out = self.scratch / target
-        own = [word for word in words if word.endswith(f"/{Path(file).name}.o")
-               and f"/{Path(file).parent.name}" in f"/{word}"]
-        if own:
-            words[words.index(own[0])] = str(object_file)
-        else:
-            words.insert(words.index("-o"), str(object_file))
+        first = next(at for at, word in enumerate(words) if word.endswith(".o"))
+        words[first:first] = ["-Wl,--allow-multiple-definition", str(object_file)]
         words[words.index("-o") + 1] = str(out)
         done = subprocess.run(words, cwd=self.folder, text=True, capture_output=True, check=False)
         return out if done.returncode == 0 else None
@@ -74,7 +84,7 @@ class Build:
         """How many seconds the program passed in; None when it failed or took too long."""
         begin = time.monotonic()
         with subprocess.Popen([str(program), "--gtest_brief=1", "--gtest_fail_fast"],
-                              cwd=self.scratch, env={**os.environ, **environment},
+                              cwd=self.scratch, env={**os.environ, **ODR, **environment},
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                               start_new_session=True) as process:
             try:

@@ -115,6 +115,8 @@ def statements(text, code):
         rest = code[begin:]
         if any(each.match(rest) for each in (KEPT, LOG, DECLARATION)) or not CALL.match(rest):
             continue
+        if code[begin - 1] == "\n":
+            continue  # not indented: the definition of a constructor
         end, depth = begin, 0
         while end < len(code) and not (code[end] == ";" and depth == 0) and depth >= 0:
             depth += (code[end] in "([{") - (code[end] in ")]}")

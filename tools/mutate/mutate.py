@@ -4,8 +4,8 @@
 
 Usage: tools/mutate/mutate.py [--room ROOM]... [--file FILE]... [--count 20] [--seed 1] [--jobs 2]
 
-Without rooms and files: the sources that differ from origin/main. The working tree is only read;
-build/mutate has a build of its own. tools/mutate/equivalent.txt lists faults that change nothing.
+Without rooms and files: the sources that differ from origin/main. The programs are those of
+`make unit`, built in build/dev; neither they nor the working tree are changed. tools/mutate/equivalent.txt lists faults that change nothing.
 """
 import argparse
 import difflib
@@ -23,8 +23,6 @@ import faults  # noqa: E402
 import rooms  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-FLAGS = ("-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0",
-         "-DCMAKE_CXX_COMPILER=clang++")
 EQUIVALENT = Path(__file__).parent / "equivalent.txt"
 
 
@@ -52,7 +50,7 @@ def key_of(file, diff):
 
 
 class Judge:
-    """Says whether a test notices a fault. Programs are run once without one, for their time."""
+    """Says whether a test notices a fault. A program is first run without one, for its time."""
     ENVIRONMENT = {"CACHEWARM_SOURCE_DIR": str(ROOT)}  # tests read golden files below it
 
     def __init__(self, build):
@@ -66,6 +64,8 @@ class Judge:
         self.times[program] = took
 
     def limit(self, program):
+        if program not in self.times:
+            self.measure(program)
         return 20 + 5 * self.times[program]
 
     def notices(self, file, object_file, programs):
@@ -74,14 +74,14 @@ class Judge:
         for program in programs:
             environment = dict(self.ENVIRONMENT)
             if program in rooms.STARTS:
-                if self.build.link(rooms.STARTS[program], file, object_file) is None:
+                if self.build.link(rooms.STARTS[program], object_file) is None:
                     continue
                 environment["CACHEWARM_PROGRAMS"] = str(self.build.scratch)
                 path = self.build.path_of(program)  # only the started program has the fault
             elif Path(file).name == "main.cc":
                 continue  # the object would replace the main() of the test
             else:
-                path = self.build.link(program, file, object_file)
+                path = self.build.link(program, object_file)
             if path is None:
                 continue
             linked += 1
@@ -136,15 +136,13 @@ def main():
     os.nice(10)
     totals = Counter()
     with tempfile.TemporaryDirectory(prefix="mutate-") as scratch:
-        build = building.Build(ROOT, ROOT / "build/mutate", scratch)
-        build.configure(*FLAGS)
+        build = building.Build(ROOT, ROOT / "build/dev", scratch)
+        build.configure("--preset=dev")
         wanted = {name for files in groups.values() for file in files
                   for name in rooms.programs(ROOT, file)}
         build.make(sorted(wanted | {rooms.STARTS[name] for name in wanted & set(rooms.STARTS)}),
                    options.jobs)
         judge = Judge(build)
-        for name in sorted(wanted):
-            judge.measure(name)
         for group, files in groups.items():
             for file, text, fault, noticed in plant(judge, files, options.count, options.seed):
                 report(file, text, fault, noticed)

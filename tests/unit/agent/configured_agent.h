@@ -70,7 +70,7 @@ class ConfiguredAgent : public ::testing::Test, protected Workbench {
                                                                    .log = log_,
                                                                    .registry = *registry_,
                                                                    .metrics = metrics_,
-                                                                   .probes = ProbesReturning(node_),
+                                                                   .probes = probes_,
                                                                    .version = "test"});
     stop_ = {};
     running_ = std::async(std::launch::async, [this] { return daemon_->Run(stop_.get_token()); });
@@ -137,6 +137,7 @@ class ConfiguredAgent : public ::testing::Test, protected Workbench {
   }
 
   bool is_fake_time_ = false;
+  NodeProbes probes_ = ProbesReturning(node_);
   Scratch scratch_;
   fakes::FakeApiServer server_;
   std::unique_ptr<Daemon> daemon_;

@@ -255,10 +255,12 @@ TEST_F(DaemonTest, RepairsMountsWithoutApiServer) {
 
 TEST_F(DaemonTest, ReportsUnusableRootInStatus) {
   scratch_.Write("root", "a file stands where the directory should be");
+  config_.byte_limit = 1'000'000;
   Put({.warmups = {Warmup()}});
   Start();
   ASSERT_TRUE(Eventually([&] { return !Status().node.root.message.empty(); }));
   EXPECT_FALSE(Status().node.root.writable);
+  EXPECT_EQ(Status().node.root.limit_bytes, 1'000'000);
   EXPECT_EQ(Status().node.gpu_type, "cpu");
   stdfs::remove(scratch_ / "root");
   EXPECT_TRUE(Eventually([&] { return Status().node.root.writable; }));
@@ -280,6 +282,12 @@ TEST_F(DaemonTest, WaitsForPreviousAgent) {
   EXPECT_TRUE(Eventually([&] { return daemon_->IsReady(); }));
   EXPECT_TRUE(stdfs::is_empty(scratch_ / "root/.staging"));
   EXPECT_FALSE(HasLogged("root directory unusable")) << "it waits for the lock";
+}
+
+TEST_F(DaemonTest, RemovesFoldersThatAnInterruptedEvictionLeft) {
+  stdfs::create_directories(scratch_ / "root/team/removed/uid-2");
+  Start();
+  EXPECT_TRUE(Eventually([&] { return !stdfs::exists(scratch_ / "root/team"); }));
 }
 
 TEST_F(DaemonTest, IsUnhealthyWithoutRoot) {

@@ -339,6 +339,46 @@ TEST_F(LoopTest, AFetchIsRefusedWhenTheRunningOnesTakeWhatTheByteLimitLeaves) {
   gate.set_value();
 }
 
+// Removes the link at a mount path whenever the agent logs that it made it.
+class LinkRemover final : public Log {
+ public:
+  explicit LinkRemover(stdfs::path link) : link_(std::move(link)) {}
+
+  void Write(LogLevel, std::string_view msg, LogFields) override {
+    if (msg == "directory prepared" && stdfs::remove(link_)) {
+      ++removed_;
+    }
+  }
+  int removed() const { return removed_; }
+
+ private:
+  const stdfs::path link_;
+  int removed_ = 0;
+};
+
+TEST_F(LoopTest, AnIterationMakesFourPlansAtMost) {
+  LinkRemover remover(root_ / MountPath(kMount));
+  const Context context{.root = context_->root,
+                        .store = context_->store,
+                        .watcher = context_->watcher,
+                        .workers = context_->workers,
+                        .clock = context_->clock,
+                        .random = context_->random,
+                        .log = remover,
+                        .metrics = context_->metrics,
+                        .node = context_->node,
+                        .transfer_threads = context_->transfer_threads,
+                        .keys = context_->keys,
+                        .limits = context_->limits,
+                        .wake = context_->wake};
+  loop_ = std::make_unique<Loop>(context, GpuObservation{.facts = node_}, LoopOptions{},
+                                 [](const std::string&, const api::NodeCacheStatus&) {});
+  Want({});
+  loop_->RunIteration();
+  EXPECT_EQ(remover.removed(), 4) << "each plan prepares the directory again";
+  loop_.reset();  // uses `context`
+}
+
 TEST_F(LoopTest, ServesRedisInTheActiveTreeAndInTreesOfRunningPods) {
   std::set<std::string> served;
   Restart({.version = "test",

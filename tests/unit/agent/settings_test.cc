@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <string>
@@ -20,6 +22,7 @@
 #include "lib/bundle/signature/signature.h"
 #include "tests/fakes/setting_tests.h"
 #include "tests/unit/agent/configured_agent.h"
+#include "tests/unit/agent/remote/remote_fixture.h"
 #include "tests/unit/lib/bundle/signature/sample_keys.h"
 
 namespace cachewarm::agent {
@@ -247,27 +250,65 @@ TEST_F(AgentSettings, TransferThreadsAreThoseOfAFetch) {
   EXPECT_GE(during[1] - during[0], 9) << "11 more, but for threads that end in between";
 }
 
-class AgentRedis : public AgentSettings, public ::testing::WithParamInterface<bool> {};
+class AgentRedis : public AgentSettings {
+ protected:
+  static api::WantedWarmup RedisWarmup() {
+    api::WantedWarmup warmup = WarmupOf(DigestOf("nothing"));
+    warmup.caches = {{.name = "torchinductor-redis"}};
+    return warmup;
+  }
+  stdfs::path SocketOf(const api::WantedWarmup& warmup) const {
+    const Mount mount{warmup.ns, warmup.name, warmup.uid, warmup.run_as[0]};
+    return scratch_ / ("root/" + MountPath(mount) + "/redis/endpoint.sock");
+  }
+};
 
-TEST_P(AgentRedis, EndpointServesOnlyWarmupsThatSelectThePreset) {
-  api::WantedWarmup with = WarmupOf(DigestOf("nothing"));
-  with.caches = {{.name = "torchinductor-redis"}};
+class AgentRedisEndpoint : public AgentRedis, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(AgentRedisEndpoint, EndpointServesOnlyWarmupsThatSelectThePreset) {
+  const api::WantedWarmup with = RedisWarmup();
   const api::WantedWarmup without = WarmupOf(DigestOf("nothing"), 1);
   Put({.warmups = {with, without}});
   Start(GetParam() ? "redis: {endpoint: true}\n" : "");
-  const auto socket_of = [&](const api::WantedWarmup& warmup) {
-    const Mount mount{warmup.ns, warmup.name, warmup.uid, warmup.run_as[0]};
-    return scratch_ / ("root/" + MountPath(mount) + "/redis/endpoint.sock");
-  };
   ASSERT_TRUE(fakes::Await([&] {
-    return stdfs::exists(socket_of(with)) == GetParam() && Status().warmups.size() == 2;
+    return stdfs::exists(SocketOf(with)) == GetParam() && Status().warmups.size() == 2;
   })) << log_.Text();
-  EXPECT_FALSE(stdfs::exists(socket_of(without)));
+  EXPECT_FALSE(stdfs::exists(SocketOf(without)));
   Stop();
-  EXPECT_FALSE(stdfs::exists(socket_of(with)));
+  EXPECT_FALSE(stdfs::exists(SocketOf(with)));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AgentRedis, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(All, AgentRedisEndpoint, ::testing::Bool());
+
+// The GPU type, the CPU class and the driver are equal, so that the sync loop, its watches and its
+// clients stay.
+TEST_F(AgentRedis, ClientsStayConnectedWhenADriverQueryFails) {
+  const auto fails = std::make_shared<std::atomic<bool>>(false);
+  probes_.all = [this, fails](std::stop_token) -> absl::StatusOr<fingerprint::NodeFacts> {
+    if (*fails) {
+      return absl::UnavailableError("driver is restarting");
+    }
+    return node_;
+  };
+  Put({.warmups = {RedisWarmup()}});
+  Start("redis: {endpoint: true}\n");
+  ASSERT_TRUE(fakes::Await([&] { return stdfs::exists(SocketOf(RedisWarmup())); },
+                           std::chrono::seconds(60)))
+      << log_.Text();
+  RespClient client(SocketOf(RedisWarmup()));
+  ASSERT_TRUE(client.is_connected());
+  client.Expect({"PING"}, "+PONG\r\n");
+  *fails = true;
+  Put({.node = {.devices = {{"nvidia.com/gpu", 8}}}, .warmups = {RedisWarmup()}});
+  const auto has_reported = [&] {
+    const std::vector<api::Condition> conditions = Status().conditions;
+    return std::any_of(conditions.begin(), conditions.end(), [](const api::Condition& condition) {
+      return condition.type == "GPUProbeFailed" && condition.status == "True";
+    });
+  };
+  EXPECT_TRUE(fakes::Await(has_reported, std::chrono::seconds(60))) << log_.Text();
+  client.Expect({"PING"}, "+PONG\r\n");
+}
 
 TEST_F(AgentSettings, RootIsWhereDirectoriesAreMade) {
   Put({.warmups = {WarmupOf(DigestOf("nothing"))}});

@@ -314,16 +314,42 @@ class DaemonWithWebhook : public DaemonTest {
     config_.webhook_address = "127.0.0.1";
     config_.webhook_port = 0;
     server_.Serve(kube::kMutatingPolicies, false);
-    server_.Put(
-        kube::kMutatingWebhooks,
-        {{"metadata", {{"name", std::string(webhook::kAdmissionName)}}},
-         {"webhooks", codec::Json::array({{{"clientConfig", {{"service", {{"name", "x"}}}}}}})}});
+    PutWebhook();
   }
 
   // Draining takes some seconds.
   ~DaemonWithWebhook() override {
     stop_.request_stop();
     EXPECT_TRUE(!running_.valid() || InSteps(seconds(3), [&] { return HasEnded(); }));
+  }
+
+  // Without a caBundle.
+  void PutWebhook() {
+    server_.Put(
+        kube::kMutatingWebhooks,
+        {{"metadata", {{"name", std::string(webhook::kAdmissionName)}}},
+         {"webhooks", codec::Json::array({{{"clientConfig", {{"service", {{"name", "x"}}}}}}})}});
+  }
+
+  bool HasCaBundle() const {
+    const codec::Json webhook =
+        server_.Find(kube::kMutatingWebhooks, {"", std::string(webhook::kAdmissionName)})
+            ->at("webhooks")[0];
+    return !codec::TextAt(webhook, {"clientConfig", "caBundle"}).empty();
+  }
+
+  // Advances the clock in steps, so that this replica renews its Lease.
+  void LeadFor(Duration time) {
+    const auto renewed = [this] {
+      return codec::TextAt(*server_.All(kube::kLeases).front(), {"spec", "renewTime"});
+    };
+    const MonoTime end = clock_.Monotonic() + time;
+    while (clock_.Monotonic() < end) {
+      const std::string before = renewed();
+      clock_.Advance(seconds(2));
+      // A renewal that misses this step comes with the next one.
+      Eventually([&] { return renewed() != before; }, seconds(1));
+    }
   }
 
   void PutSecret() {
@@ -355,6 +381,23 @@ TEST_F(DaemonWithWebhook, LostLeaseEndsDaemonAfterDraining) {
   EXPECT_FALSE(HasEnded()) << "kubelet may not have probed three times";
   EXPECT_FALSE(log_.Has("webhook stopped"));
   EXPECT_TRUE(InSteps(seconds(2), [&] { return HasEnded(); }));
+  EXPECT_TRUE(absl::IsAborted(running_.get()));
+}
+
+TEST_F(DaemonWithWebhook, ReplicaThatLostItsLeaseLeavesTheCaBundleToTheNextLeader) {
+  PutSecret();
+  Start();
+  ASSERT_TRUE(InSteps(seconds(1), [&] { return Leads() && daemon_->IsReady(); }));
+  EXPECT_TRUE(HasCaBundle());
+  // The configuration is checked every 30 s: the next time while the replica drains.
+  LeadFor(seconds(18));
+  LeadElsewhere();
+  ASSERT_TRUE(InSteps(seconds(2), [&] { return !Leads(); }));
+  PutWebhook();
+  clock_.Advance(seconds(14));
+  EXPECT_FALSE(Eventually([&] { return HasCaBundle(); }, seconds(1)));
+  EXPECT_FALSE(HasEnded());
+  EXPECT_TRUE(InSteps(seconds(3), [&] { return HasEnded(); }));
   EXPECT_TRUE(absl::IsAborted(running_.get()));
 }
 

@@ -19,9 +19,9 @@ class RemoteConnectionTest : public RemoteFixture {
  protected:
   RemoteConnectionTest() { Connect(); }
 
-  void Connect() {
+  void Connect(int type = SOCK_STREAM) {
     int pair[2];
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+    ASSERT_EQ(::socketpair(AF_UNIX, type | SOCK_NONBLOCK, 0, pair), 0);
     connection_.emplace(fs::Fd(pair[0]),
                         RemoteConnection::Shared{.entries = entries_,
                                                  .metrics = metrics_,
@@ -57,6 +57,25 @@ TEST_F(RemoteConnectionTest, AnswersPipelinedRequestsInOrder) {
   }
   EXPECT_EQ(received, replies);
   EXPECT_EQ(connection_->events(), POLLIN);
+}
+
+// Each read of a SOCK_SEQPACKET socket returns one message, or its first byte.
+TEST_F(RemoteConnectionTest, LeavesTheRestOfALongInputToTheNextIteration) {
+  Connect(SOCK_SEQPACKET);
+  for (int i = 0; i < 40; ++i) {
+    client_->Send(Request({"ECHO", std::to_string(i)}));
+  }
+  std::vector<int> answered;
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    ASSERT_TRUE(connection_->Advance(now_));
+    EXPECT_EQ(connection_->events(), POLLIN) << "poll() reports the unread input";
+    int replies = 0;
+    while (!client_->Receive(1).empty()) {
+      ++replies;
+    }
+    answered.push_back(replies);
+  }
+  EXPECT_EQ(answered, (std::vector<int>{16, 16, 8}));
 }
 
 TEST_F(RemoteConnectionTest, ReadsNoFurtherRequestWhileTheClientReadsNoReply) {

@@ -97,6 +97,15 @@ TEST_F(EvictionTest, OffersTreesBeyondRetainOldestFirst) {
   EXPECT_EQ(Offers().size(), 3U);
 }
 
+TEST_F(EvictionTest, OfferHasTheTimeWithoutLinkInWholeSecondsRoundedUp) {
+  Linked(kListed, 1);
+  Unlinked(kListed, 2, 20);
+  const std::string oldest = Unlinked(kListed, 3, 10);
+  inventory_.generations[oldest].unlinked_time = At(10) - Duration(1);
+  ASSERT_EQ(Offers(), Texts{"superseded tree-3"});
+  EXPECT_EQ(Plan().offers[0].tree.unlinked_time, At(10));
+}
+
 TEST_F(EvictionTest, RetainsPerUserOfThePods) {
   Mount other = kListed;
   other.run_as = "image";

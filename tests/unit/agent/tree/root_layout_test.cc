@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "lib/api/names.h"
 
@@ -29,6 +30,14 @@ TEST(Layout, RejectsOtherLinkTargets) {
         std::string("../../../.gen/"), std::string("../../../.gen/.."),
         "../../../.gen/../../../../../" + kId}) {
     EXPECT_EQ(TargetGeneration(text), "") << text;
+  }
+}
+
+TEST(Layout, LinkRecordNamesItsOwner) {
+  EXPECT_EQ(OwnerOfLinkRecord(LinkRecordPath(kMount)),
+            (std::pair<std::string, std::string>("uid-1", "u1000")));
+  for (const char* path : {"", "uid-1", "uid-1.json", "uid-1.u1000", "uid-1.u1000.tmp"}) {
+    EXPECT_EQ(OwnerOfLinkRecord(path), (std::pair<std::string, std::string>())) << path;
   }
 }
 

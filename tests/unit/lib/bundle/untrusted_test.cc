@@ -143,6 +143,14 @@ std::vector<UntrustedMember> UntrustedMembers() {
   };
 }
 
+TEST(CheckMember, RefusesADirectoryWithContent) {
+  const Member empty{.path = "d", .type = MemberType::kDirectory};
+  EXPECT_TRUE(CheckMember(empty, Limits()).ok());
+  Member filled = empty;
+  filled.bytes = 1;
+  EXPECT_THAT(Message(CheckMember(filled, Limits())), HasSubstr("it is a directory with content"));
+}
+
 class UntrustedMembersTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(UntrustedMembersTest, AreRefusedAndChangeNothing) {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <future>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -14,6 +15,7 @@
 #include "agent/sync/history.h"
 #include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"
+#include "tests/fakes/await.h"
 #include "tests/unit/agent/steps/workbench.h"
 #include "tests/unit/lib/bundle/signature/sample_keys.h"
 
@@ -73,6 +75,29 @@ TEST_F(FetchesTest, FetchIsInHistoryUntilItEnds) {
   EXPECT_TRUE(history_.fetching.empty());
   EXPECT_EQ(fetches_.Reserved().bytes, 0);
   EXPECT_TRUE(root_.Exists(GenerationPath(fetch.generation)));
+}
+
+TEST_F(FetchesTest, ProgressHasTheBytesAndTheTimeOfARunningFetch) {
+  const Digest first = Publish();
+  const Fetch fetch = FetchOf({first, PublishFiles({{kIndexFile, "other"}})->publication.digest});
+  // Each read takes a second until the first bundle has progress; then the store hangs.
+  store_.SetFault([this, gate = gate_.get_future().share()](std::string_view call) {
+    if (!fetches_.Progress().empty()) {
+      gate.wait();
+    } else if (call == "ReadBlob") {
+      clock_.Advance(std::chrono::seconds(1));
+    }
+    return absl::OkStatus();
+  });
+  Start(fetch);
+  EXPECT_TRUE(fakes::Await([this] { return !fetches_.Progress().empty(); }));
+  const std::map<Digest, FetchProgress> progress = fetches_.Progress();
+  Release();
+  EXPECT_TRUE(CollectTheEnd());
+  ASSERT_TRUE(progress.contains(first));
+  EXPECT_GT(progress.at(first).bytes, 0);
+  EXPECT_GE(progress.at(first).seconds, 1);
+  EXPECT_TRUE(fetches_.Progress().empty()) << "the fetch has ended";
 }
 
 TEST_F(FetchesTest, RunningFetchIsNotStartedAgain) {

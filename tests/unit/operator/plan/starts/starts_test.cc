@@ -86,6 +86,17 @@ TEST(Starts, PodWithoutProbeRequeuesAtAssumedReady) {
   EXPECT_EQ(builder.Decide().starts_counted.size(), 1U);
 }
 
+TEST(Starts, PodThatIsNotReadyAtTheAssumedTimeCausesNoFurtherRequeue) {
+  SnapshotBuilder builder = Warm();
+  builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
+  builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
+  builder.Now(149);
+  Apply(builder, builder.Decide());
+  EXPECT_EQ(*builder.Decide().requeue_after, std::chrono::seconds(1));
+  builder.Now(150);
+  EXPECT_GT(*builder.Decide().requeue_after, std::chrono::seconds(1)) << "an event reports it";
+}
+
 // A warmup that injects since `accepted`.
 SnapshotBuilder InjectingSince(int accepted) {
   SnapshotBuilder builder = Warm();
