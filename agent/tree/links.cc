@@ -204,7 +204,7 @@ absl::StatusOr<std::string> ActivateFreshTree(const fs::Dir& root, const Mount& 
 }
 
 absl::Status CommitGeneration(const fs::Dir& root, const std::string& generation) {
-  const absl::Status renamed = root.RenameNew(StagingPath(generation), GenerationPath(generation));
+  absl::Status renamed = root.RenameNew(StagingPath(generation), GenerationPath(generation));
   if (absl::IsAlreadyExists(renamed)) {
     return fs::RemoveTree(root, StagingPath(generation));
   }

@@ -55,7 +55,7 @@ std::optional<std::string> NamespaceLanes::Take(MonoTime now) {
   for (const auto& [ns, group] : groups_) {
     (group.slow_since.has_value() ? slow : usual) += group.processed;
     const bool has_keys = !group.waiting.empty() || group.processed > 0;
-    sharing += group.slow_since.has_value() && has_keys ? 1 : 0;
+    sharing += group.slow_since.has_value() && has_keys ? 1U : 0U;
   }
   const size_t share = std::max<size_t>(
       1, std::min(lanes_.slow - lanes_.slow / 4, lanes_.slow / std::max<size_t>(1, sharing)));
