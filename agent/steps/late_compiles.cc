@@ -25,7 +25,7 @@ void LateCompiles::Poll(const std::vector<api::WantedWarmup>& wanted,
                         const std::map<std::string, Mount>& trees) {
   std::map<std::string, Warmup> kept;
   for (const api::WantedWarmup& each : wanted) {
-    Warmup& warmup = kept[each.uid] = std::move(warmups_[each.uid]);
+    Warmup& warmup = kept[each.uid] = warmups_[each.uid];
     // A restarted agent may have adopted no report, and its clock may be behind.
     warmup.last_report = std::max(warmup.last_report, each.late_counted);
     if (warmup.report.report <= each.late_counted) {

@@ -69,7 +69,7 @@ absl::Status Send(const ReleaseDryRuns::Dependencies& deps, const api::Pod& pod,
                       {.field_manager = std::string(api::kOperatorManager), .dry_run = true});
   request.idempotent = false;
   const kube::StopAfter over(deps.clock, kDryRunLimit, std::move(stop));
-  const absl::Status sent = deps.client.Do(request, over.token()).status();
+  absl::Status sent = deps.client.Do(request, over.token()).status();
   if (Classify(sent) == model::DryRunResult::kRefused &&
       !IsUnchanged(deps.client, pod, over.token())) {
     return absl::AbortedError("the pod changed meanwhile");
