@@ -237,9 +237,9 @@ TEST_F(LoopTest, RestartReportsSameStatus) {
 TEST_F(LoopTest, ReportsLateCompilesUntilTheyAreCounted) {
   Want({});
   loop_->RunIteration();
-  watcher_.SetEvents(Warmup().generation, {{.type = FileEventType::kMovedTo,
-                                            .time = clock_.Now() + seconds(5),
-                                            .path = kIndexFile}});
+  watcher_.SetEvents(
+      Warmup().generation,
+      {{.type = FileEventType::kMovedTo, .time = clock_.Now() + seconds(5), .path = kIndexFile}});
   for (int i = 0; i < 10; ++i) {
     clock_.Advance(seconds(10));
     loop_->RunIteration();

@@ -37,18 +37,16 @@ TEST(ReportModel, WarmupsAreSortedByNetSavingAndSummed) {
   collector.AddWarmup(WarmupObject(
       "a", "x",
       StatusWith({.counts = {.hit = 1, .miss = 2}, .saved_seconds = 10, .lost_seconds = 30})));
-  collector.AddWarmup(
-      WarmupObject("a", "y",
-                   StatusWith({.counts = {.builder = 1, .hit = 5, .partial = 1, .unknown = 2},
-                               .gpu_types = {{.gpu_type = kTypeA,
-                                              .saved_gpu_seconds = 8,
-                                              .lost_gpu_seconds = 1,
-                                              .builder_gpu_seconds = 4,
-                                              .late_compiles = 3},
-                                             {.gpu_type = kTypeB,
-                                              .saved_gpu_seconds = 2,
-                                              .late_compiles = 2}},
-                               .saved_seconds = 7})));
+  collector.AddWarmup(WarmupObject(
+      "a", "y",
+      StatusWith({.counts = {.builder = 1, .hit = 5, .partial = 1, .unknown = 2},
+                  .gpu_types = {{.gpu_type = kTypeA,
+                                 .saved_gpu_seconds = 8,
+                                 .lost_gpu_seconds = 1,
+                                 .builder_gpu_seconds = 4,
+                                 .late_compiles = 3},
+                                {.gpu_type = kTypeB, .saved_gpu_seconds = 2, .late_compiles = 2}},
+                  .saved_seconds = 7})));
   const Report report = collector.Finish(WallTime{}, "1");
   EXPECT_THAT(NamesOf(report.warmups), ElementsAre("a/y", "a/x"));
   EXPECT_EQ(report.warmups[0].saved_gpu_seconds, 10);
