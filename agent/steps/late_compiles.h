@@ -17,8 +17,8 @@ namespace cachewarm::agent {
 // Counts the index entries that running pods of each warmup compile after they were Ready, and
 // reports them once each (docs/design/0048-late-compiles.md). Entries count late rather than wrong:
 // those of the last kJudgedAfter are left to a later poll, because the operator may not have
-// requested the window of a new start yet. A tree counts at most kEntriesMax entries, whatever its
-// pods write. Call on the sync thread.
+// requested the window of a new start yet. A tree counts at most kEntriesMax entries, however
+// many its pods write. Call on the sync thread.
 class LateCompiles {
  public:
   static constexpr Duration kJudgedAfter{30'000};

@@ -97,7 +97,8 @@ def start_panels():
               "lines", "s"),
         Panel("Time to the last compiled file", "From the start of the container, of starts that"
               " compiled.", durations("cachewarm_compile_seconds", True), "lines", "s"),
-        Panel("Compiled after Ready", "Cache entries that running pods compiled. No bundle has them.",
+        Panel("Compiled after Ready",
+              "Cache entries that running pods compiled. No bundle has them.",
               [(q.sum_by(q.OF_WARMUP, q.total_increase(of_warmup("cachewarm_late_compiles_total"),
                                                        q.OF_TYPE, STEP)), by_warmup)], "bars"),
         Panel("Start-up phases of engines", "Median duration as vLLM or SGLang logs it, by result"

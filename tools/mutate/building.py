@@ -54,7 +54,8 @@ class Build:
         words = [word for word in words if Path(word).name != "ccache"]
         words[words.index("-o") + 1] = str(out)
         words[words.index("-c") + 1] = str(source)
-        done = subprocess.run([*words, "-w", "-g0"], cwd=self.folder, capture_output=True, check=False)
+        words += ["-w", "-g0"]
+        done = subprocess.run(words, cwd=self.folder, capture_output=True, check=False)
         return out if done.returncode == 0 else None
 
     def link_command(self, target):

@@ -5,7 +5,8 @@
 Usage: tools/mutate/mutate.py [--room ROOM]... [--file FILE]... [--count 20] [--seed 1] [--jobs 2]
 
 Without rooms and files: the sources that differ from origin/main. The programs are those of
-`make unit`, built in build/dev; neither they nor the working tree are changed. tools/mutate/equivalent.txt lists faults that change nothing.
+`make unit`, built in build/dev; neither they nor the working tree are changed. The file
+tools/mutate/equivalent.txt lists faults that change nothing.
 """
 import argparse
 import difflib

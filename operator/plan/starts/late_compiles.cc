@@ -49,7 +49,7 @@ const NodeState* FindNode(const PlanContext& context, std::string_view name) {
 // True if the agent of the node may still report this number.
 bool MayShow(const PlanContext& context, const api::LateReport& counted) {
   const NodeState* node = FindNode(context, counted.node);
-  // A NodeCache that cannot be read tells nothing.
+  // A NodeCache that cannot be read proves nothing.
   return node != nullptr &&
          (node->cache == nullptr ||
           (node->reported != nullptr && node->reported->late_compiles.report == counted.report));

@@ -52,8 +52,8 @@ class Settings:
     apart: bool
     # A lost node shows NotReady after about this long; kubelets renew their lease every 3 s.
     node_grace_seconds: int
-    # What the API server logs: "accounts", requests of the service accounts of cachewarm, or
-    # "objects", also all changes of the pods, nodes, Jobs and NodeCaches.
+    # The requests that the API server logs: "accounts", those of the service accounts of
+    # cachewarm, or "objects", also all changes of the pods, nodes, Jobs and NodeCaches.
     audit: str
 
     @staticmethod

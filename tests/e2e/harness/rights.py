@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the rules of an installation with the audit log of its API server: rights that no program
-used, and requests that no rule allows. Pure: no cluster, no files."""
+"""Compares the rules of an installation with the audit log of its API server: rights that no
+program used, and requests that no rule allows. Pure: no cluster, no files."""
 
 import json
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An administrator's policy rejects every update of a pod, so nobody can release a held pod: at most
-the first pod is held, and none if the workload has a pod on which a release can be tried."""
+"""An administrator's policy rejects every update of a pod, so nobody can release a held pod: at
+most the first pod is held, and none if the workload has a pod on which a release can be tried."""
 
 import json
 from collections.abc import Iterator

@@ -173,7 +173,7 @@ def words_about(factor: str) -> str:
 
 
 def start_notes(kubectl: Kubectl, pod: str) -> list[str]:
-    """What its event about its start says. A start that used a part of the cache is warm."""
+    """The texts of its events about its start. A start that used a part of the cache is warm."""
     reasons = ("StartedWarm", "StartedCold", "CacheMissed")
     return [each["note"] for each in events(kubectl, pod) if each.get("reason") in reasons]
 

@@ -8,7 +8,7 @@
 
 namespace cachewarm::agent {
 
-// What a power cut leaves of a recorded disk.
+// The files of a recorded disk that a power cut leaves.
 //
 // Only fsync(2) and syncfs(2) make something durable: of a file its bytes, of a directory its
 // names. Each later write is kept, dropped, replaced by zeros, or kept in its first half; each

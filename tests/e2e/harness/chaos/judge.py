@@ -296,8 +296,8 @@ class BoundPods:
 
 
 def _changed_by(seen: Seen) -> list[str]:
-    """What a patch by cachewarm changes: an annotation's key, or a path. Nothing was seen of the
-    pod between its binding and this patch that the pod could be compared with."""
+    """The key of an annotation, or the path, of each change in a patch by cachewarm. Nothing was
+    seen of the pod between its binding and this patch that the pod could be compared with."""
     if not seen.by.startswith(ACCOUNTS):
         return []
     if isinstance(seen.request, list):

@@ -50,7 +50,7 @@ def replace_node(scene: Scene, chance: random.Random, wait: Wait) -> str:
 
 def reboot_with_another_cpu(scene: Scene, chance: random.Random, wait: Wait) -> str:
     """As a virtual machine that its cloud starts again on another host: the facts of the node
-    differ, and the boot that its agent recorded is another one. All nodes here share the kernel
+    differ, and the boot that its agent recorded has changed. All nodes here share the kernel
     of the machine and so its boot id, so the record is changed instead. Once more: as before."""
     node = _power_off(scene, chance)
     if not node:

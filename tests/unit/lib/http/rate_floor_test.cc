@@ -51,7 +51,7 @@ class SlowServer {
               const std::lock_guard lock(sink.mutex);
               return done || sink.taken >= sent;
             });
-            // By now the client mostly waits for the next piece. A piece whose wait begins only
+            // The client already waits for the next piece. A piece whose wait begins only
             // after the clock moved does not count as waited for.
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
             clock.Advance(seconds(10));

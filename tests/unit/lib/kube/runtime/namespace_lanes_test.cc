@@ -36,7 +36,7 @@ class NamespaceLanesTest : public ::testing::Test {
   MonoTime now{};
 };
 
-TEST_F(NamespaceLanesTest, OldestKeyIsFirstWhateverItsNamespace) {
+TEST_F(NamespaceLanesTest, OldestKeyOfAnyNamespaceIsFirst) {
   for (const char* key : {"b/1", "a/1", "node", "Job/b/2"}) {
     lanes.Add(key);
   }
