@@ -6,6 +6,7 @@ import json
 import yaml
 
 from .cluster import MANIFEST, REPOSITORY
+from .installation import wait_established
 from .kubectl import Kubectl, KubectlError
 from .waiting import wait_for
 
@@ -29,8 +30,7 @@ def apply(admin: Kubectl) -> None:
     things = objects().values()
     first = [o for o in things if o["kind"] in ("Namespace", "CustomResourceDefinition")]
     admin.apply(*first, server_side=True)
-    crds = [f"crd/{o['metadata']['name']}" for o in first[1:]]
-    admin.run("wait", *crds, "--for=condition=Established", "--timeout=30s")
+    wait_established(admin, first[1:])
     admin.apply(
         *(o for o in things if o not in first and o["kind"] not in _LEFT_OUT), server_side=True
     )

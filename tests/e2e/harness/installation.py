@@ -58,10 +58,21 @@ def apply(kubectl: Kubectl, rendered: list[dict]) -> None:
     """The policy needs its CRD to be served before it means anything."""
     first = [o for o in rendered if o["kind"] in ("Namespace", "CustomResourceDefinition")]
     kubectl.apply(*first, server_side=True)
-    for thing in first[1:]:
-        name = f"crd/{thing['metadata']['name']}"
-        kubectl.run("wait", "--for=condition=Established", name, "--timeout=30s")
+    wait_established(kubectl, first[1:])
     kubectl.apply(*(o for o in rendered if o not in first), server_side=True)
+
+
+def wait_established(kubectl: Kubectl, definitions: list[dict]) -> None:
+    """The API server serves these CRDs. `kubectl wait` fails on a CRD that has no status yet."""
+    for definition in definitions:
+        name = definition["metadata"]["name"]
+
+        def established(name: str = name) -> bool:
+            found = kubectl.get("crd", name) or {}
+            conditions = found.get("status", {}).get("conditions") or []
+            return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+        wait_for(f"{name} is served", established, 30)
 
 
 def wait_ready(kubectl: Kubectl, seconds: float = 120) -> None:

@@ -29,12 +29,18 @@ IMAGE = "localhost/busybox:1"
 def roll(
     kubectl: Kubectl, cluster: Cluster, server: Sleeper, kind: str = "deployment"
 ) -> list[dict]:
-    """To the next image; waits until kubectl says that it is out. Returns the pods that have it."""
+    """To the next image; waits until kubectl says that it is out. Returns the pods that have it.
+    The status of a Deployment is a sum over ReplicaSets, of which one may not have caught up."""
     image = cluster.another_tag(IMAGE, "next")
     kubectl.run("set", "image", f"{kind}/{server.name}", f"server={image}")
     kubectl.run("rollout", "status", f"{kind}/{server.name}", "--timeout=300s", seconds=310)
-    found = pods.of(kubectl, server.name)
-    return [pod for pod in found if pod["spec"]["containers"][0]["image"] == image]
+
+    def ready() -> list[dict]:
+        found = pods.of(kubectl, server.name)
+        rolled = [pod for pod in found if pod["spec"]["containers"][0]["image"] == image]
+        return rolled if all(pods.ready(pod) for pod in rolled) else []
+
+    return wait_for("the pods of the next image are ready", ready, 60, kubectl)
 
 
 def warm(kubectl: Kubectl, server: Sleeper, **gate: object) -> Warmup:
@@ -83,6 +89,7 @@ def test_rollout_under_load_elects_no_rebuild(
     warmup = warm(kubectl, server, mode="Never")
     kubectl.scale("deployment", server.name, 6)
     pods.wait_ready(kubectl, server.name, 6, 120)
+    wait_for("each start is counted", lambda: sum(warmup.counts.values()) >= 6, 120, kubectl)
     assert len(roll(kubectl, cluster, server)) == 6
     wait_for("each start is counted", lambda: sum(warmup.counts.values()) >= 12, 120, kubectl)
     counts = warmup.counts
