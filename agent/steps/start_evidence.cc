@@ -83,6 +83,16 @@ bool Starts::CompiledBefore(const api::StartWindow& window,
   });
 }
 
+// Returns true if the pod of `other` may have mounted one of the trees. No trees: any may be meant.
+bool Starts::MayMountOneOf(const std::vector<std::string>& trees,
+                           const api::StartWindow& other) const {
+  const std::vector<std::string> others =
+      MountedTrees(context_, tables_, other.warmup_uid, other.run_as, other.started_time);
+  return trees.empty() || others.empty() ||
+         std::find_first_of(trees.begin(), trees.end(), others.begin(), others.end()) !=
+             trees.end();
+}
+
 api::StartEvidence Starts::Evaluate(const api::StartWindow& window,
                                     const std::vector<api::StartWindow>& windows) const {
   const std::vector<std::string> trees =
@@ -99,7 +109,8 @@ api::StartEvidence Starts::Evaluate(const api::StartWindow& window,
       .compiled_after_seconds = std::chrono::duration<double>(seen.compiled_after).count()};
   const bool is_shared = mounted.used.size() > 1 ||
                          std::any_of(windows.begin(), windows.end(), [&](const auto& other) {
-                           return other.pod_uid != window.pod_uid && Overlap(other, window);
+                           return other.pod_uid != window.pod_uid && Overlap(other, window) &&
+                                  MayMountOneOf(mounted.used, other);
                          });
   if (IsAmbiguous(seen.result) && (is_shared || CompiledBefore(window, mounted.used))) {
     evidence.result = api::StartResult::kUnknown;

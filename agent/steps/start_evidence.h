@@ -42,6 +42,7 @@ class Starts {
   MountedEvents ReadMounted(const api::StartWindow& window,
                             const std::vector<std::string>& trees) const;
   bool CompiledBefore(const api::StartWindow& window, const std::vector<std::string>& trees) const;
+  bool MayMountOneOf(const std::vector<std::string>& trees, const api::StartWindow& other) const;
   api::StartEvidence Evaluate(const api::StartWindow& window,
                               const std::vector<api::StartWindow>& windows) const;
 

@@ -101,6 +101,8 @@ def test_annotated_vllm_compiles_once_per_gpu_type_and_starts_in_half_the_time(
     colds = [init_seconds(text) for text in logs.texts.values()]
     assert all(colds), logs.texts
     warmup.wait_warm()
+    # A start soon after a bundle may have mounted the tree in which the builder still runs.
+    wait_for("the builders are gone", lambda: not warmup.job_pods(), 120, kubectl)
 
     kubectl.scale("deployment", SERVER.name, 2)
     running = pods.wait_ready(kubectl, SERVER.name, 2, 400)

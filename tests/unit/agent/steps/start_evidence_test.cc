@@ -216,6 +216,16 @@ TEST_F(StartsTest, AmbiguousConcurrentStartsAreUnknown) {
   }
 }
 
+TEST_F(StartsTest, StartBesideABuilderInAnEarlierTreeIsPartial) {
+  Activate(std::string(32, 'b'), -500);
+  Activate(kWarmTree, -40);
+  watcher_.SetEvents(kWarmTree, {Event(FileEventType::kRead, 2, kIndexFile),
+                                 Event(FileEventType::kMovedTo, 3, kOtherIndexFile)});
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5), Window("builder", -300, 1)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kPartial);
+}
+
 // File events do not name the process that wrote a file.
 TEST_F(StartsTest, PartialStartBesideAPodThatCompilesIsUnknown) {
   Activate(kWarmTree, -1000);
