@@ -103,6 +103,13 @@ def test_request_without_a_rule_is_missing():
     assert f"{kind}: 1 requests, for example for default/x" in text
 
 
+def test_request_without_an_optional_right_is_not_missing():
+    (log,) = rights.OPTIONAL
+    line = event(replace(log, name="x", namespace="default"), 403, "forbid")
+    assert compare([LIST], requests(line), (), rights.OPTIONAL).missing == []
+    assert len(compare([LIST], requests(line), ()).missing) == 1
+
+
 def test_forbidden_request_does_not_use_its_right():
     result = compared([LIST], event(LIST, 403, "forbid"))
     assert result.unused == [LIST]
