@@ -284,6 +284,13 @@ std::string SnapshotBuilder::Key(const std::string& name, const std::string& ima
       .value();
 }
 
+void SnapshotBuilder::Apply(const plan::Plan& plan) {
+  status() = plan.status;
+  for (const plan::NodeEntries& wants : plan.nodes) {
+    cache(wants.node).spec = wants.spec;
+  }
+}
+
 plan::Plan SnapshotBuilder::Decide() const {
   return plan::Decide(in_);
 }

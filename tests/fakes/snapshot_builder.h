@@ -95,6 +95,8 @@ class SnapshotBuilder {
   // The key of pods of this image on that node.
   std::string Key(const std::string& node, const std::string& image = "server:1");
   plan::Plan Decide() const;
+  // Stores the status and the NodeCache entries of a plan.
+  void Apply(const plan::Plan& plan);
 
  private:
   std::shared_ptr<codec::Json> template_;

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Held pods without a model server: small pods with our gate, by a warmup or from the start."""
 
+import json
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
 from .definitions import OPERATOR, impersonating, warmup
@@ -22,6 +24,17 @@ def small_pod(name: str, labels: dict[str, str] | None = None) -> dict:
         "metadata": {"name": name, "labels": labels or {"app": name}},
         "spec": {"terminationGracePeriodSeconds": 0, "containers": [container]},
     }
+
+
+def update_probe(kubectl: Kubectl) -> Callable[[], bool]:
+    """Creates a pod that never runs. Returns a function that tries an update of it as a dry run,
+    and returns whether the API server accepted it."""
+    pod = small_pod("probe")
+    pod["spec"]["schedulingGates"] = [{"name": "example.com/never"}]
+    kubectl.create(pod)
+    change = json.dumps({"metadata": {"annotations": {"example.com/asked": "yes"}}})
+    words = ("patch", "pod", "probe", "--type=merge", "--dry-run=server", "-p", change)
+    return lambda: "patched" in kubectl.run(*words, check=False)
 
 
 def held_pod(name: str, until: float | None = None, others: tuple[str, ...] = ()) -> dict:

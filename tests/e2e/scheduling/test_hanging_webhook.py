@@ -2,13 +2,12 @@
 """A webhook of one namespace does not answer, so no pod there can be released: the pods of another
 namespace are planned, held and released as always."""
 
-import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from harness import pods
-from harness.gates import small_pod
+from harness.gates import update_probe
 from harness.kubectl import Kubectl
 from harness.product import Product
 from harness.sleeper import Sleeper
@@ -51,20 +50,12 @@ def configuration(name: str, namespace: str, port: int) -> dict:
 @contextmanager
 def silent_webhook(kubectl: Kubectl) -> Iterator[None]:
     """Updates of pods in the namespace fail after 10 s while it lasts."""
-    probe = small_pod("probe")
-    probe["spec"]["schedulingGates"] = [{"name": "example.com/never"}]
-    kubectl.create(probe)
-    change = json.dumps({"metadata": {"annotations": {"example.com/asked": "yes"}}})
-    words = ("patch", "pod", "probe", "--type=merge", "--dry-run=server", "-p", change)
-
-    def answer() -> str:
-        return kubectl.run(*words, check=False)
-
+    may_update = update_probe(kubectl)
     name = f"silent.{kubectl.namespace}"
     with socket.create_server(("10.100.0.1", 0), backlog=1024) as listener:
         try:
             kubectl.apply(configuration(name, kubectl.namespace, listener.getsockname()[1]))
-            wait_for("updates hang", lambda: "patched" not in answer(), 60, kubectl)
+            wait_for("updates hang", lambda: not may_update(), 60, kubectl)
             yield
         finally:
             kubectl.delete("validatingwebhookconfiguration", name)

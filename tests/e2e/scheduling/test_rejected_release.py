@@ -2,12 +2,11 @@
 """An administrator's policy rejects every update of a pod, so nobody can release a held pod: at
 most the first pod is held, and none if the workload has a pod on which a release can be tried."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from harness import pods
-from harness.gates import small_pod
+from harness.gates import update_probe
 from harness.kubectl import Kubectl
 from harness.product import Product
 from harness.sleeper import Sleeper
@@ -47,23 +46,15 @@ def freezing(namespace: str) -> tuple[dict, dict]:
 
 @contextmanager
 def frozen(kubectl: Kubectl) -> Iterator[None]:
-    probe = small_pod("probe")
-    probe["spec"]["schedulingGates"] = [{"name": "example.com/never"}]
-    kubectl.create(probe)
-    change = json.dumps({"metadata": {"annotations": {"example.com/asked": "yes"}}})
-    words = ("patch", "pod", "probe", "--type=merge", "--dry-run=server", "-p", change)
-
-    def answer() -> str:
-        return kubectl.run(*words, check=False)
-
+    may_update = update_probe(kubectl)
     try:
         kubectl.apply(*freezing(kubectl.namespace))
-        wait_for("updates are rejected", lambda: "patched" not in answer(), 60, kubectl)
+        wait_for("updates are rejected", lambda: not may_update(), 60, kubectl)
         yield
     finally:
         for kind in ("validatingadmissionpolicybinding", "validatingadmissionpolicy"):
             kubectl.delete(kind, f"frozen.{kubectl.namespace}")
-    wait_for("updates are allowed again", lambda: "patched" in answer(), 60, kubectl)
+    wait_for("updates are allowed again", may_update, 60, kubectl)
 
 
 def test_pods_are_not_held_while_releases_are_rejected(kubectl: Kubectl, product: Product):

@@ -46,10 +46,7 @@ class HungStarts : public testing::Test {
   Plan PlanAt(int now) {
     builder.Now(now).DryRunAnswered(DryRunResult::kAllowed, DryRunResult::kAllowed);
     Plan plan = builder.Decide();
-    builder.status() = plan.status;
-    for (const NodeEntries& wants : plan.nodes) {
-      builder.cache(wants.node).spec = wants.spec;
-    }
+    builder.Apply(plan);
     return plan;
   }
 

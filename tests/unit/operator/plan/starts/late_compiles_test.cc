@@ -15,20 +15,13 @@ namespace {
 using fakes::At;
 using fakes::SnapshotBuilder;
 
-void Apply(SnapshotBuilder& builder, const Plan& plan) {
-  builder.status() = plan.status;
-  for (const NodeEntries& wants : plan.nodes) {
-    builder.cache(wants.node).spec = wants.spec;
-  }
-}
-
 // A warmup that injects; its node n1 has an entry in NodeCache.spec. It is second 100.
 SnapshotBuilder Injecting() {
   SnapshotBuilder builder;
   builder.Node({.name = "n1"});
   builder.Accepted();
   builder.Now(100);
-  Apply(builder, builder.Decide());
+  builder.Apply(builder.Decide());
   return builder;
 }
 
@@ -53,7 +46,7 @@ TEST(LateCompiles, ReportIsCountedOnceAndAcknowledged) {
   const Plan plan = builder.Decide();
   EXPECT_TRUE(plan.status_changed);
   EXPECT_EQ(Total(plan), 3);
-  Apply(builder, plan);
+  builder.Apply(plan);
   EXPECT_EQ(Acknowledged(builder, "n1"), 7);
   for (int i = 0; i < 2; ++i) {
     const Plan next = builder.Decide();
@@ -69,40 +62,40 @@ TEST(LateCompiles, LeaderThatEndsAfterTheStatusCountsNothingTwice) {
   builder.status() = builder.Decide().status;  // the NodeCache was not written
   const Plan plan = builder.Decide();
   EXPECT_EQ(Total(plan), 3);
-  Apply(builder, plan);
+  builder.Apply(plan);
   EXPECT_EQ(Acknowledged(builder, "n1"), 7);
 }
 
 TEST(LateCompiles, ReportWhoseEntryWasMadeAgainIsNotCountedTwice) {
   SnapshotBuilder builder = Injecting();
   Report(builder, "n1", 7, 3);
-  Apply(builder, builder.Decide());
+  builder.Apply(builder.Decide());
   builder.cache("n1").spec.warmups.clear();
   const Plan plan = builder.Decide();
   EXPECT_EQ(Total(plan), 3);
-  Apply(builder, plan);
+  builder.Apply(plan);
   EXPECT_EQ(Acknowledged(builder, "n1"), 7);
 }
 
 TEST(LateCompiles, NextReportIsAdded) {
   SnapshotBuilder builder = Injecting();
   Report(builder, "n1", 7, 3);
-  Apply(builder, builder.Decide());
+  builder.Apply(builder.Decide());
   builder.reported("n1").late_compiles = {};
-  Apply(builder, builder.Decide());
+  builder.Apply(builder.Decide());
   EXPECT_TRUE(builder.status().starts.late_reports.empty());
   EXPECT_EQ(Acknowledged(builder, "n1"), 7) << "the agent may show an old report once more";
   Report(builder, "n1", 9, 2);
   const Plan plan = builder.Decide();
   EXPECT_EQ(Total(plan), 5);
-  Apply(builder, plan);
+  builder.Apply(plan);
   EXPECT_EQ(Acknowledged(builder, "n1"), 9);
 }
 
 TEST(LateCompiles, TotalsAreThoseOfTheGpuTypeOfTheNode) {
   SnapshotBuilder builder = Injecting();
   builder.Node({.name = "n2", .gpu_type = fakes::kH100});
-  Apply(builder, builder.Decide());
+  builder.Apply(builder.Decide());
   Report(builder, "n1", 7, 3);
   Report(builder, "n2", 7, 20);
   const Plan plan = builder.Decide();
@@ -116,7 +109,7 @@ TEST(LateCompiles, OfAPausedWarmupAreCountedToo) {
   Report(builder, "n1", 7, 3);
   const Plan plan = builder.Decide();
   EXPECT_EQ(Total(plan), 3);
-  Apply(builder, plan);
+  builder.Apply(plan);
   EXPECT_EQ(Acknowledged(builder, "n1"), 7);
 }
 
@@ -126,11 +119,11 @@ TEST(LateCompiles, ReportsAboveTheLimitAreCountedLater) {
   for (int i = 0; i < kNodes; ++i) {
     builder.Node({.name = "m" + std::to_string(i)});
   }
-  Apply(builder, builder.Decide());
+  builder.Apply(builder.Decide());
   for (int i = 0; i < kNodes; ++i) {
     Report(builder, "m" + std::to_string(i), 7, 1);
   }
-  Apply(builder, builder.Decide());
+  builder.Apply(builder.Decide());
   EXPECT_EQ(builder.status().starts.late_reports.size(), api::json::kLateReportsMax);
   int waiting = 0;
   for (int i = 0; i < kNodes; ++i) {
@@ -173,7 +166,7 @@ TEST_P(LateCompilesBesideAStart, AreCountedOnlyIfTheStartCannotHaveCompiledThem)
   Report(builder, "n1", 7, 3);
   const Plan plan = builder.Decide();
   EXPECT_EQ(Total(plan), GetParam().counted);
-  Apply(builder, plan);
+  builder.Apply(plan);
   EXPECT_EQ(Acknowledged(builder, "n1"), 7) << "the agent reports the next ones";
 }
 

@@ -33,23 +33,16 @@ void Evidence(SnapshotBuilder& builder, const std::string& pod, StartResult resu
        .compiled_after_seconds = compile_seconds > 0 ? compile_seconds + 2 : 0});
 }
 
-void Apply(SnapshotBuilder& builder, const Plan& plan) {
-  builder.status() = plan.status;
-  for (const NodeEntries& wants : plan.nodes) {
-    builder.cache(wants.node).spec = wants.spec;
-  }
-}
-
 TEST(Starts, StartingPodIsObservedUntilCounted) {
   SnapshotBuilder builder = Warm();
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
-  Apply(builder, builder.Decide());
+  builder.Apply(builder.Decide());
   ASSERT_EQ(builder.cache("n1").spec.starts.size(), 1U);
   EXPECT_EQ(builder.cache("n1").spec.starts[0].started_time, At(90));
   EXPECT_EQ(builder.cache("n1").spec.starts[0].ready_time, WallTime{});
   EXPECT_EQ(builder.cache("n1").spec.starts[0].run_as, "image");
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});
-  Apply(builder, builder.Decide());
+  builder.Apply(builder.Decide());
   EXPECT_EQ(builder.cache("n1").spec.starts[0].ready_time, At(95));
   Evidence(builder, "a", StartResult::kHit);
   const Plan plan = builder.Decide();
@@ -68,7 +61,7 @@ TEST(Starts, TotalsOfEveryGpuTypeInUseExistBeforeItsFirstStart) {
   builder.Accepted();
   const std::vector<api::GpuTypeStarts> zeros = {{.gpu_type = "cpu"},
                                                  {.gpu_type = "nvidia/l4/sm_89"}};
-  Apply(builder, builder.Decide());
+  builder.Apply(builder.Decide());
   EXPECT_EQ(builder.status().starts.gpu_types, zeros);
   EXPECT_FALSE(builder.Decide().status_changed);
 }
@@ -80,7 +73,7 @@ TEST(Starts, PodWithoutProbeRequeuesAtAssumedReady) {
   const Plan early = builder.Decide();
   EXPECT_TRUE(early.starts_counted.empty());
   EXPECT_LE(*early.requeue_after, std::chrono::seconds(50));
-  Apply(builder, early);
+  builder.Apply(early);
   builder.Now(150);
   Evidence(builder, "a", StartResult::kHit);
   EXPECT_EQ(builder.Decide().starts_counted.size(), 1U);
@@ -91,7 +84,7 @@ TEST(Starts, PodThatIsNotReadyAtTheAssumedTimeCausesNoFurtherRequeue) {
   builder.pod_template()["spec"]["containers"][0].erase("readinessProbe");
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90});
   builder.Now(149);
-  Apply(builder, builder.Decide());
+  builder.Apply(builder.Decide());
   EXPECT_EQ(*builder.Decide().requeue_after, std::chrono::seconds(1));
   builder.Now(150);
   EXPECT_GT(*builder.Decide().requeue_after, std::chrono::seconds(1)) << "an event reports it";
@@ -151,7 +144,7 @@ TEST(Starts, UninjectedPodCountsAsColdAndIsNotObserved) {
   EXPECT_EQ(plan.annotations[0].pod, "late");
   EXPECT_NE(plan.annotations[0].value.find("before the admission policy had seen the CacheWarmup"),
             std::string::npos);
-  Apply(builder, plan);
+  builder.Apply(plan);
   EXPECT_TRUE(builder.cache("n1").spec.starts.empty());
   EXPECT_TRUE(builder.Decide().starts_counted.empty()) << "counted once";
 }
@@ -192,7 +185,7 @@ TEST(Starts, PodOfSuspendedWarmupCountsAsColdWithReason) {
   EXPECT_TRUE(fakes::HasEvent(plan, "InjectionSkipped"));
   ASSERT_EQ(plan.annotations.size(), 1U);
   EXPECT_NE(plan.annotations[0].value.find("NamespaceForbidsHostPath"), std::string::npos);
-  Apply(builder, plan);
+  builder.Apply(plan);
   EXPECT_TRUE(builder.Decide().starts_counted.empty()) << "counted once";
 }
 
@@ -220,7 +213,7 @@ TEST(Starts, StartIsCountedOnce) {
   SnapshotBuilder builder = Warm();
   builder.Pod({.name = "a", .node = "n1", .created = 80, .started = 90, .ready = 95});
   Evidence(builder, "a", StartResult::kHit);
-  Apply(builder, builder.Decide());
+  builder.Apply(builder.Decide());
   const Plan again = builder.Decide();
   EXPECT_TRUE(again.starts_counted.empty());
   EXPECT_EQ(again.status.starts.counts.hit, 1);
@@ -401,7 +394,7 @@ TEST(Starts, BurstIsCountedInPortions) {
   const Plan first = builder.Decide();
   EXPECT_EQ(first.starts_counted.size(), 32U);
   EXPECT_LE(*first.requeue_after, std::chrono::milliseconds(100));
-  Apply(builder, first);
+  builder.Apply(first);
   EXPECT_EQ(builder.Decide().starts_counted.size(), 8U);
 }
 
@@ -418,7 +411,7 @@ TEST(Starts, NothingIsCountedTwiceHoweverManyAnnotationsAreRejected) {
     for (const StartSample& start : plan.starts_counted) {
       EXPECT_TRUE(counted.insert(start.pod_uid).second) << start.pod << " is counted again";
     }
-    Apply(builder, plan);
+    builder.Apply(plan);
   }
   EXPECT_EQ(counted.size(), 64U);
   EXPECT_GE(*builder.Decide().requeue_after, std::chrono::seconds(30)) << "no busy loop";
@@ -437,7 +430,7 @@ TEST(Starts, CountingGoesOnOnceTheAnnotationsAreWritten) {
   for (int round = 0; round < 20; ++round) {
     const Plan plan = builder.Decide();
     counted += plan.starts_counted.size();
-    Apply(builder, plan);
+    builder.Apply(plan);
     for (const PodAnnotation& annotation : plan.annotations) {
       for (fakes::PodSetup& pod : pods) {
         if (pod.name == annotation.pod) {
@@ -471,7 +464,7 @@ TEST(Starts, SumsAreExactAfterOneColdAndFiveWarmStarts) {
   builder.Pod({.name = "cold", .node = "n1", .created = 2, .started = 3, .ready = 43});
   Evidence(builder, "builder", StartResult::kMiss, 33);
   Evidence(builder, "cold", StartResult::kMiss, 31);
-  Apply(builder, builder.Decide());
+  builder.Apply(builder.Decide());
   builder.Bundle({.node = "n1", .published = 60, .active = {"n1"}});
   builder.status().builders[0].state = api::BuilderState::kCaptured;
   for (int i = 0; i < 5; ++i) {
@@ -485,7 +478,7 @@ TEST(Starts, SumsAreExactAfterOneColdAndFiveWarmStarts) {
                  .annotations = {{"cachewarm.io/held-seconds", "1.0"}}});
     Evidence(builder, name, StartResult::kHit);
     builder.Now(start + 6);
-    Apply(builder, builder.Decide());
+    builder.Apply(builder.Decide());
   }
   const api::Starts& starts = builder.status().starts;
   EXPECT_EQ(starts.counts, (api::StartCounts{.builder = 1, .cold = 1, .hit = 5}));
