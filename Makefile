@@ -81,7 +81,7 @@ interop: setup ## bundles against the real skopeo, oras, crane, containerd and c
 	@tools/stage interop
 
 .PHONY: fuzz
-fuzz: setup ## every parser of untrusted input under libFuzzer; FUZZ_SECONDS=60 each, K=manifest one
+fuzz: setup ## every parser of untrusted input under libFuzzer; FUZZ_SECONDS=60 of processor time each, K=manifest one
 	@K=$(K) tools/stage fuzz
 
 .PHONY: golden

@@ -129,6 +129,17 @@ std::vector<ReplyPart> RemoteCommands::MultiGet(const Request& request) {
   return reply;
 }
 
+bool RemoteCommands::StoreValue(const resp::Argument& key, const resp::Argument& value) {
+  if (key.dropped) {
+    return false;
+  }
+  if (value.dropped) {
+    entries_.Remove(key.bytes);
+    return false;
+  }
+  return entries_.Store(key.bytes, value.bytes).ok();
+}
+
 // Ignores a time to live (EX, PX, EXAT, PXAT, KEEPTTL): an entry stays as long as its tree.
 std::string RemoteCommands::Set(const Request& request) {
   if (request.size() < 3) {
@@ -142,8 +153,7 @@ std::string RemoteCommands::Set(const Request& request) {
       return Unsupported(fmt::format("option '{}' of SET", option));
     }
   }
-  const bool stored = !request[1].dropped && !request[2].dropped &&
-                      entries_.Store(request[1].bytes, request[2].bytes).ok();
+  const bool stored = StoreValue(request[1], request[2]);
   metrics_.redis_requests.Add({RemoteCacheOf(request[1].bytes), stored ? "stored" : "dropped"});
   return resp::SimpleString("OK");
 }

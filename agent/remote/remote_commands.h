@@ -42,6 +42,8 @@ class RemoteCommands {
   std::vector<ReplyPart> Get(const Request& request);
   std::vector<ReplyPart> MultiGet(const Request& request);
   std::string Set(const Request& request);
+  // Returns true if the value was stored; else the key has no value afterwards.
+  bool StoreValue(const resp::Argument& key, const resp::Argument& value);
   std::string Exists(const Request& request) const;
   std::string Hello(const Request& request);
   std::string Client(const Request& request) const;

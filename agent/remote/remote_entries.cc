@@ -109,29 +109,49 @@ absl::Status RemoteEntries::CheckRoom(int64_t bytes) const {
                    fmt::format("only {} bytes of the disk are free", space.free_bytes));
 }
 
-absl::Status RemoteEntries::Store(std::string_view key, std::string_view value) {
-  CW_RETURN_IF_ERROR(CheckRoom(static_cast<int64_t>(value.size())));
-  const std::string path = PathOf(key);
+absl::Status RemoteEntries::Write(const std::string& path, std::string_view value) const {
   const std::string staged = fmt::format("{}/{}", kRemoteStaging, path.substr(path.rfind('/') + 1));
   // A killed agent may have left a partial file of this name.
   CW_RETURN_IF_ERROR(root_->Remove(staged));
   CW_ASSIGN_OR_RETURN(const fs::Fd file, root_->CreateFile(staged, kValueMode));
-  const absl::StatusOr<fs::FileStat> replaced = root_->Stat(path);
-  absl::Status stored = fs::WriteAll(file, value);
+  absl::Status written = fs::WriteAll(file, value);
+  if (written.ok()) {
+    written = root_->Rename(staged, path);
+  }
+  if (!written.ok()) {
+    root_->Remove(staged).IgnoreError();
+  }
+  return written;
+}
+
+void RemoteEntries::Uncount(const std::string& path) {
+  if (const absl::StatusOr<fs::FileStat> stat = root_->Stat(path); stat.ok()) {
+    entries_ = std::max<int64_t>(0, entries_ - 1);
+    bytes_ = std::max<int64_t>(0, bytes_ - stat->bytes);
+  }
+}
+
+absl::Status RemoteEntries::Store(std::string_view key, std::string_view value) {
+  const auto bytes = static_cast<int64_t>(value.size());
+  const std::string path = PathOf(key);
+  Uncount(path);
+  absl::Status stored = CheckRoom(bytes);
   if (stored.ok()) {
-    stored = root_->Rename(staged, path);
+    stored = Write(path, value);
   }
   if (!stored.ok()) {
-    root_->Remove(staged).IgnoreError();
+    root_->Remove(path).IgnoreError();
     return stored;
   }
-  bytes_ += static_cast<int64_t>(value.size());
-  if (replaced.ok()) {
-    bytes_ = std::max<int64_t>(0, bytes_ - replaced->bytes);
-  } else {
-    ++entries_;
-  }
+  ++entries_;
+  bytes_ += bytes;
   return absl::OkStatus();
+}
+
+void RemoteEntries::Remove(std::string_view key) {
+  const std::string path = PathOf(key);
+  Uncount(path);
+  root_->Remove(path).IgnoreError();
 }
 
 }  // namespace cachewarm::agent

@@ -50,8 +50,11 @@ class RemoteEntries {
   absl::StatusOr<RemoteEntry> Find(std::string_view key) const;
   bool Contains(std::string_view key) const;
   // Stores a value with one rename, so that no reader and no capture sees a part of it.
-  // RESOURCE_EXHAUSTED if it exceeds a limit or the disk is full.
+  // RESOURCE_EXHAUSTED if it exceeds a limit or the disk is full. After any error the key has no
+  // value, also not an older one.
   absl::Status Store(std::string_view key, std::string_view value);
+  // Removes the value of a key, if there is one.
+  void Remove(std::string_view key);
 
  private:
   RemoteEntries(const fs::Dir& root, std::string folder, const RemoteEntryLimits& limits)
@@ -59,6 +62,9 @@ class RemoteEntries {
 
   std::string PathOf(std::string_view key) const;
   absl::Status CheckRoom(int64_t bytes) const;
+  absl::Status Write(const std::string& path, std::string_view value) const;
+  // No longer counts the file at `path`, which is about to be replaced or removed.
+  void Uncount(const std::string& path);
 
   const fs::Dir* root_;
   std::string folder_;

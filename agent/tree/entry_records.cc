@@ -21,8 +21,8 @@ std::string EntryLines(const std::vector<EntryRecord>& entries) {
   std::string lines;
   for (const EntryRecord& entry : entries) {
     fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{}\t{}\t{}\n", entry.path,
-                   entry.kind, entry.digest.hex(), entry.bytes, entry.inode, entry.mtime_ns,
-                   entry.ctime_ns);
+                   entry.kind, entry.digest.hex(), entry.bytes, static_cast<int64_t>(entry.inode),
+                   entry.mtime_ns, entry.ctime_ns);
   }
   return lines;
 }
@@ -36,7 +36,8 @@ absl::StatusOr<EntryRecord> ReadEntryLine(std::string_view text) {
   entry.kind = line.Text("kind", kKindBytesMax);
   entry.digest = line.Sha256("sha256");
   entry.bytes = line.Number("bytes", 0);
-  entry.inode = static_cast<uint64_t>(line.Number("inode", 0));
+  // Negative if the highest bit is set, as on file systems that use 64-bit hashes (mergerfs).
+  entry.inode = static_cast<uint64_t>(line.Number("inode", INT64_MIN));
   entry.mtime_ns = line.Number("mtime", INT64_MIN);
   entry.ctime_ns = line.Number("ctime", INT64_MIN);
   if (line.has_more()) {

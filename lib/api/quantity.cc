@@ -72,7 +72,7 @@ bool TakeSuffix(std::string_view text, Number& number) {
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), number.power_of_ten);
   return error == std::errc() && end == text.data() + text.size() && !text.empty() &&
-         std::abs(number.power_of_ten) <= 36;
+         number.power_of_ten >= -36 && number.power_of_ten <= 36;
 }
 
 bool Split(std::string_view text, Number& number) {

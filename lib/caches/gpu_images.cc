@@ -17,7 +17,8 @@ namespace {
 constexpr size_t kTableBytesMax = 256U << 10U;  // of the section headers, and of their names
 constexpr size_t kNoteBytesMax = 64U << 10U;
 constexpr size_t kSectionBytes = 64;
-constexpr int kImagesMax = 4096;  // of all fat binaries of a file
+constexpr size_t kReadBytesMax = 1U << 20U;  // of one file
+constexpr int kImagesMax = 4096;             // of all fat binaries of a file
 
 // A fat binary, as fatbinary and nvFatbin of CUDA 12.9 to 13.5 write it: a header, then images,
 // each with a header of its own. All numbers are little-endian.
@@ -36,6 +37,21 @@ uint64_t UnsignedAt(std::string_view bytes, size_t at, size_t width) {
     value = value << 8U | static_cast<unsigned char>(bytes[at + i - 1]);
   }
   return value;
+}
+
+// Returns a function that reads like `read`, and reads nothing more once kReadBytesMax bytes were
+// requested: a file can have thousands of sections that overlap, and of fat binaries without
+// images.
+ReadAt Bounded(const ReadAt& read) {
+  return [&read, left = kReadBytesMax](uint64_t offset,
+                                       size_t size) mutable -> absl::StatusOr<std::string> {
+    if (size > left) {
+      left = 0;
+      return std::string();
+    }
+    left -= size;
+    return read(offset, size);
+  };
 }
 
 // A part of a file.
@@ -171,14 +187,17 @@ absl::StatusOr<std::string> CubinWithSuffix(std::string architecture, const ElfH
     CW_ASSIGN_OR_RETURN(
         const std::string note,
         read(range.begin, std::min<size_t>(range.end - range.begin, kNoteBytesMax)));
-    architecture += SuffixInNote(note, architecture);
+    if (const std::string suffix = SuffixInNote(note, architecture); !suffix.empty()) {
+      return architecture + suffix;
+    }
   }
   return architecture;
 }
 
 }  // namespace
 
-absl::StatusOr<std::set<std::string>> FindGpuCode(uint64_t size, const ReadAt& read) {
+absl::StatusOr<std::set<std::string>> FindGpuCode(uint64_t size, const ReadAt& file) {
+  const ReadAt read = Bounded(file);
   std::set<std::string> out;
   CW_ASSIGN_OR_RETURN(const std::string head, read(0, kElfHeaderMax));
   if (head.size() >= 4 && UnsignedAt(head, 0, 4) == kFatbinMagic) {

@@ -81,6 +81,16 @@ std::string_view ScopeOf(std::string_view field) {
   return "";
 }
 
+// Returns the beginning of `text`, at most kTextBytesMax bytes. Ends before a character that does
+// not fit, because JSON cannot hold a part of one.
+std::string_view BeginningOf(std::string_view text) {
+  size_t end = std::min(text.size(), kTextBytesMax);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
+    --end;
+  }
+  return text.substr(0, end);
+}
+
 // Reads one container.
 class Reader {
  public:
@@ -100,7 +110,7 @@ class Reader {
 
   void AddText(std::string_view name, std::string_view value) {
     if (!value.empty()) {
-      Add(std::string(name), std::string(value.substr(0, kTextBytesMax)));
+      Add(std::string(name), std::string(BeginningOf(value)));
     }
   }
 

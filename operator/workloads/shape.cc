@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/workloads/shape.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string_view>
 
 #include "lib/api/labels.h"
@@ -79,7 +81,8 @@ WorkloadShape OfRayCluster(const Json& workload) {
                       .replicas = 0};
   bool found = false;
   for (const Json& group : groups) {
-    shape.replicas += codec::IntegerAt(group, {"replicas"}, 1);
+    // Bounded, because the sum of untrusted numbers can overflow.
+    shape.replicas += std::clamp<int64_t>(codec::IntegerAt(group, {"replicas"}, 1), 0, INT32_MAX);
     const Json* pod_template = At(group, {"template"});
     if (pod_template == nullptr || found) {
       continue;

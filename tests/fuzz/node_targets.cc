@@ -16,6 +16,13 @@ namespace cachewarm::fuzz {
 
 void NodeFacts(std::string_view bytes) {
   static_cast<void>(fingerprint::ParseDeclaredFacts(bytes));
+  // The facts of a probe, which a child process prints, and which bundles hold.
+  if (const auto facts = fingerprint::ParseNodeFacts(bytes); facts.ok()) {
+    const codec::Json written = fingerprint::NodeFactsToJson(*facts);
+    const auto again = fingerprint::ParseNodeFacts(codec::DumpJson(written));
+    Require(again.ok() && fingerprint::NodeFactsToJson(*again) == written,
+            "written facts read the same");
+  }
 }
 
 void CpuInfo(std::string_view bytes) {

@@ -38,6 +38,19 @@ const std::vector<Target>& AllTargets() {
       {"kubeconfig", &Kubeconfig},
       {"exec_credential", &ExecCredential},
       {"engine_log", &EngineLog},
+      {"scanned_entry", &ScannedEntry},
+      {"gpu_code", &GpuCode},
+      {"own_paths", &OwnPaths},
+      {"start_factors", &StartFactors},
+      {"workload", &Workload},
+      {"lint_manifest", &LintManifest},
+      {"report_text", &ReportText},
+      {"command_output", &CommandOutput},
+      {"redis_session", &RedisSession},
+      {"journal_record", &JournalRecord},
+      {"time_or_quantity", &TimeOrQuantity},
+      {"reference", &Reference},
+      {"server_answer", &ServerAnswer},
   };
   return targets;
 }

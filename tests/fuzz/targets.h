@@ -46,6 +46,12 @@ void AdmissionReview(std::string_view bytes);
 void PythonFiles(std::string_view bytes);
 void DirectoryMarker(std::string_view bytes);
 void StoredSnapshot(std::string_view bytes);
+void CommandOutput(std::string_view bytes);
+
+// Input from the manifests that "cachewarm lint" reads and the objects that "cachewarm report"
+// shows (cli_targets.cc).
+void LintManifest(std::string_view bytes);
+void ReportText(std::string_view bytes);
 
 // Input from the kubeconfig and the credential plugins of a user (kubeconfig_targets.cc).
 void Kubeconfig(std::string_view bytes);
@@ -63,6 +69,24 @@ void RedisRequests(std::string_view bytes);
 
 // Input from the containers of started pods (log_targets.cc).
 void EngineLog(std::string_view bytes);
+
+// Input from the cache directories that pods write (scan_targets.cc).
+void ScannedEntry(std::string_view bytes);
+void GpuCode(std::string_view bytes);
+void OwnPaths(std::string_view bytes);
+
+// Input from the pods and workloads of tenants (operator_targets.cc).
+void StartFactors(std::string_view bytes);
+void Workload(std::string_view bytes);
+
+// Input from the clients of the Redis endpoint, and from a damaged disk (agent_targets.cc).
+void RedisSession(std::string_view bytes);
+void JournalRecord(std::string_view bytes);
+
+// Lines that users, registries and the API server write (text_targets.cc).
+void TimeOrQuantity(std::string_view bytes);
+void Reference(std::string_view bytes);
+void ServerAnswer(std::string_view bytes);
 
 // Aborts with the violated invariant unless `holds`.
 void Require(bool holds, std::string_view invariant);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -35,7 +36,7 @@ std::optional<int64_t> BytesOf(std::string_view range) {
   }
   const char* end = range.data() + range.size();
   const auto [at, error] = std::from_chars(range.data() + dash + 1, end, last);
-  if (error != std::errc() || at != end || last < 0) {
+  if (error != std::errc() || at != end || last < 0 || last == INT64_MAX) {
     return std::nullopt;
   }
   return last == 0 ? 0 : last + 1;

@@ -89,6 +89,19 @@ TEST_F(RemoteCommandsTest, SetSucceedsAlsoWhenNothingIsStored) {
   EXPECT_EQ(Requests("other", "dropped"), 2);
 }
 
+TEST_F(RemoteCommandsTest, AValueThatIsNotStoredReplacesTheOlderOne) {
+  RemoteEntryLimits limits = Limits();
+  limits.value_bytes_max = 3;
+  entries_ = *RemoteEntries::Open(root_, kTree, limits);
+  const resp::Argument dropped{.bytes = "", .dropped = true};
+  Run({"SET", "k", "old"});
+  EXPECT_EQ(RunArguments({{.bytes = "SET"}, {.bytes = "k"}, dropped}), "+OK\r\n");
+  EXPECT_EQ(Run({"GET", "k"}), "$-1\r\n");
+  Run({"SET", "k", "old"});
+  EXPECT_EQ(Run({"SET", "k", "long"}), "+OK\r\n");
+  EXPECT_EQ(Run({"GET", "k"}), "$-1\r\n");
+}
+
 TEST_F(RemoteCommandsTest, ADroppedKeyIsAMiss) {
   Run({"SET", "", "v"});
   EXPECT_EQ(RunArguments({{.bytes = "GET"}, {.bytes = "", .dropped = true}}), "$-1\r\n");

@@ -106,6 +106,31 @@ TEST_F(RemoteEntriesTest, AReplacedValueTakesNoFurtherRoom) {
   EXPECT_TRUE(absl::IsResourceExhausted(entries.Store("third", "")));
 }
 
+TEST_F(RemoteEntriesTest, AValueIsReplacedAtTheLimits) {
+  RemoteEntryLimits limits = Limits();
+  limits.entries_max = 1;
+  limits.bytes_max = 10;
+  RemoteEntries entries = Open(limits);
+  ASSERT_TRUE(entries.Store("k", std::string(10, 'x')).ok());
+  ASSERT_TRUE(entries.Store("k", std::string(10, 'y')).ok());
+  EXPECT_EQ(Read(entries, "k"), std::string(10, 'y'));
+}
+
+TEST_F(RemoteEntriesTest, AKeyHasNoValueAfterAnErrorAndItsRoomIsFree) {
+  RemoteEntryLimits limits = Limits();
+  limits.entries_max = 1;
+  limits.bytes_max = 10;
+  RemoteEntries entries = Open(limits);
+  ASSERT_TRUE(entries.Store("k", "old").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(entries.Store("k", std::string(11, 'x'))));
+  EXPECT_EQ(Read(entries, "k"), "(none)");
+  ASSERT_TRUE(entries.Store("other", std::string(10, 'x')).ok());
+  entries.Remove("other");
+  entries.Remove("other");
+  EXPECT_EQ(Read(entries, "other"), "(none)");
+  EXPECT_TRUE(entries.Store("k", std::string(10, 'x')).ok());
+}
+
 TEST_F(RemoteEntriesTest, StoresNothingOnAFullDisk) {
   RemoteEntryLimits limits = Limits();
   limits.free_bytes_min = 1LL << 60U;

@@ -37,7 +37,8 @@ TEST(GenerationRecord, SurvivesARoundTrip) {
                                 .fetch_seconds = 1.5};
   const std::vector<EntryRecord> entries = {
       {"inductor/a.so", "torchinductor", DigestOf("so"), 10, 77, 0, 1'800'000'000'000'000'001},
-      {"triton/ä", "triton", DigestOf("t"), 20, UINT64_MAX / 4, 5, 6}};
+      {"triton/ä", "triton", DigestOf("t"), 20, UINT64_MAX / 4, 5, 6},
+      {"triton/b", "triton", DigestOf("b"), 20, UINT64_MAX - 1, 5, 6}};
   ASSERT_TRUE(WriteGenerationRecord(root.dir(), record, entries).ok());
   EXPECT_EQ(*ReadGenerationRecord(root.dir(), kA), record);
   EXPECT_EQ(*ReadEntryRecords(root.dir(), kA), entries);

@@ -107,6 +107,36 @@ TEST(FindGpuCode, SuffixOfACubinIsThatOfItsCommandLine) {
               ElementsAre("sm_90a"));
 }
 
+TEST(FindGpuCode, SuffixOfACubinIsOneLetter) {
+  // Three sections with the same note, at the end of the file.
+  const std::string note = "-arch sm_90aaaa ";
+  std::string file = WithSection(".note.nv.tkinfo", note, 65, 190, 90U << 8U);
+  const std::string section = file.substr(file.size() - 2 * 64, 64);
+  const std::string names = file.substr(file.size() - 64);
+  file.resize(file.size() - 64);
+  file += section + section + names;
+  Put(file, 60, 5, 2);
+  Put(file, 62, 4, 2);
+  EXPECT_THAT(CodeIn(file), ElementsAre("sm_90a"));
+}
+
+TEST(FindGpuCode, ReadsAtMostAMebibyte) {
+  std::string empty;
+  while (empty.size() < size_t{4} << 20U) {
+    empty += Fatbin("");
+  }
+  for (const std::string& file : {empty, WithSection(".nv_fatbin", empty)}) {
+    size_t read = 0;
+    const auto found =
+        FindGpuCode(file.size(), [&](uint64_t offset, size_t size) -> absl::StatusOr<std::string> {
+          read += size;
+          return offset > file.size() ? std::string() : file.substr(offset, size);
+        });
+    EXPECT_TRUE(found.ok()) << found.status();
+    EXPECT_LE(read, size_t{1} << 20U);
+  }
+}
+
 TEST(FindGpuCode, OtherFilesHaveNone) {
   EXPECT_THAT(CodeIn(""), IsEmpty());
   EXPECT_THAT(CodeIn("def call(): pass"), IsEmpty());

@@ -53,6 +53,13 @@ TEST(StartFactors, FactsOfPodAndNodeAreNotHashed) {
   EXPECT_EQ(factors.at("node"), "node-a");
 }
 
+TEST(StartFactors, LongTextIsCutBetweenCharacters) {
+  const std::string fits(255, 'a');
+  const StartFactors factors = FactorsOfContainer("{mountPath: " + fits + "\u00e9b}");
+  EXPECT_EQ(factors.at("mountPath"), fits);
+  EXPECT_EQ(FactorsOfContainer("{mountPath: " + fits + "bc}").at("mountPath"), fits + "b");
+}
+
 TEST(StartFactors, ValuesAreHashedWithTheSaltAndTheirName) {
   const std::string yaml = "env: [{name: VLLM_A, value: secret}, {name: VLLM_B, value: secret}]";
   const StartFactors factors = FactorsOfContainer(yaml);

@@ -163,6 +163,16 @@ TEST(WorkloadShape, EachKindHasItsShape) {
   }
 }
 
+TEST(WorkloadShape, ReplicasOfRayGroupsDoNotOverflow) {
+  const auto replicas_of = [](const std::string& groups) {
+    return ShapeOf(Yaml("{kind: RayCluster, metadata: {name: a}, spec: {workerGroupSpecs: [" +
+                        groups + "]}}"))
+        .replicas;
+  };
+  EXPECT_EQ(replicas_of("{replicas: 9223372036854775807}, {replicas: 1}"), int64_t{INT32_MAX} + 1);
+  EXPECT_EQ(replicas_of("{replicas: -5}, {replicas: 2}, {}"), 3);
+}
+
 TEST(WorkloadShape, PrefillPodsOfAnInferenceServiceRequestAccelerators) {
   const std::string gpu = "{containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1}}}]}";
   for (const std::string role : {"template", "worker"}) {

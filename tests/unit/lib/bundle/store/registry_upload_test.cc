@@ -250,6 +250,20 @@ TEST_F(UploadTest, DoesNotResumeIfRegistryLostBytes) {
   EXPECT_THAT(Message(written), HasSubstr("send the whole blob again"));
 }
 
+TEST_F(UploadTest, DoesNotResumeBeyondTheBytesSent) {
+  for (const char* range : {"0-9999", "0-9223372036854775807", "0-9223372036854775808", "0--1"}) {
+    UploadingRegistry registry;
+    registry.failures = {{.at = 1, .kept = 0}};
+    http_->Otherwise([&](const Request& request) -> absl::StatusOr<Response> {
+      return request.method == Method::kGet ? Response{.status = 204, .headers = {{"Range", range}}}
+                                            : registry.Answer(request);
+    });
+    const absl::Status written = (*store_->StartBlob(kRepository, {}))->Write(Noise(2500, 15));
+    EXPECT_TRUE(absl::IsUnavailable(written)) << range << written;
+    EXPECT_THAT(Message(written), HasSubstr("send the whole blob again"));
+  }
+}
+
 TEST_F(UploadTest, LostAnswerToLastPutSucceeds) {
   UploadingRegistry registry;
   registry.failures = {{.at = 0, .kept = 900}};
