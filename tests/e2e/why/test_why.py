@@ -128,6 +128,11 @@ class Why:
         return json.loads(done.stdout)
 
 
+def has_salt(installation: Product) -> bool:
+    secret = installation.kubectl.get("secret", "cachewarm-salt")
+    return bool((secret or {}).get("data", {}).get("salt"))
+
+
 @pytest.fixture(scope="module")
 def why(cluster: Cluster, shared: Kubectl, installation: Product) -> Why:
     """A warmup whose bundle a Job built from the base. It is paused then, so that no miss makes
@@ -135,8 +140,12 @@ def why(cluster: Cluster, shared: Kubectl, installation: Product) -> Why:
     cluster.another_tag(IMAGE, "next")
     deployment = engine().deployment()
     spec = {"caches": [CACHE], "gate": {"mode": "Never"}, "compile": {"builder": "Job"}}
-    shared.apply(deployment, warmup_for(deployment, **spec))
+    shared.apply(deployment, warmup_for(deployment, paused=True, **spec))
     warmup = Warmup(shared, "engine")
+    # kubelet shows a Secret that is filled later only after a minute or more.
+    wait_for("the salt is made", lambda: has_salt(installation), 60, shared)
+    installation.restart("agent")
+    shared.patch("cachewarmup", "engine", {"spec": {"paused": False}})
     warmup.wait_injecting()
     warmup.wait_warm()
     wait_for("the Job is gone", lambda: not warmup.jobs() and not warmup.job_pods(), 60, shared)
