@@ -107,7 +107,7 @@ TEST_F(StartsTest, MissWithBundleIsAMiss) {
 class KeyFactorsTest : public StartsTest {
  protected:
   KeyFactorsTest() {
-    scratch_.Write("salt", kSalt);
+    scratch_.Write("salt", std::string(kSalt));
     context_.factor_salt_file = scratch_.path() + "/salt";
     Activate(kWarmTree, -100);
     watcher_.SetEvents(kWarmTree, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
