@@ -192,6 +192,10 @@ std::vector<Setting> SettingsOf(Config& config) {
       {"--kubeconfig", "", settings::Text(config.kubeconfig),
        "kubeconfig file for the API server; exec plugins are not supported",
        "the pod's service account"},
+      {"--factor-salt-file", "", AbsolutePath(config.factor_salt_file),
+       "file with the salt of the Secret cachewarm-salt, with which the values in vLLM's "
+       "cache_key_factors.json are hashed; it may appear later",
+       "the file is not read"},
       {"--listen", "listen", settings::Listen(config.listen_address, config.listen_port),
        "address and port of /metrics, /healthz and /readyz"},
       {"--workers", "agentWorkers", settings::Number(config.workers, 1, 16),

@@ -37,7 +37,8 @@ struct Config {
   int64_t scrub_seconds = 3600;  // seconds between two scrubs of an active tree; 0: never
   bool redis_endpoint = false;   // serve torch's Redis remote caches on a socket in each tree
   bundle::KeyFiles keys;
-  bundle::Limits limits;  // a bundle that exceeds one of them is rejected
+  std::string factor_salt_file;  // empty: the key factors of engines are not read
+  bundle::Limits limits;         // a bundle that exceeds one of them is rejected
   LogLevel log_level = LogLevel::kInfo;
 };
 

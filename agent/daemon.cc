@@ -299,6 +299,7 @@ void Daemon::RunLoop(const fs::Dir& root, const GpuObservation& node, StatusWrit
                         .transfer_threads = config_.transfer_threads,
                         .keys = config_.keys,
                         .limits = config_.limits,
+                        .factor_salt_file = config_.factor_salt_file,
                         .wake = [&running] { running->Wake(); }};
   const std::unique_ptr<RemoteEndpoint> endpoint =
       config_.redis_endpoint ? MakeEndpoint(root, dependencies_) : nullptr;

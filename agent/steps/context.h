@@ -34,6 +34,8 @@ struct Context {
   int transfer_threads;  // threads of each fetch or publication
   bundle::KeyFiles keys;
   bundle::Limits limits;  // limits of each fetched bundle
+  // File with the salt of hashes of engine factors; empty: they are not read.
+  std::string factor_salt_file = {};
   // Starts the next iteration of the sync loop immediately. Thread-safe.
   std::function<void()> wake;
 };

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "agent/evidence/classify.h"
+#include "agent/steps/engine_factors.h"
 #include "agent/tree/root_layout.h"
 
 namespace cachewarm::agent {
@@ -12,6 +13,11 @@ namespace {
 
 // A running pod that compiled in this time before a start may also have compiled during the start.
 constexpr Duration kStillCompiling{10 * 60'000};
+
+// Returns true if the pod compiled although its tree has a bundle that it read or could have read.
+bool IsCompiledAgain(api::StartResult result) {
+  return result == api::StartResult::kMiss || result == api::StartResult::kPartial;
+}
 
 }  // namespace
 
@@ -122,6 +128,9 @@ api::StartEvidence Starts::Evaluate(const api::StartWindow& window,
                                        [](const std::string& id) { return IsColdId(id); });
   if (evidence.result == api::StartResult::kMiss && had_no_bundle) {
     evidence.result = api::StartResult::kCold;
+  }
+  if (IsCompiledAgain(evidence.result) && possible.size() == 1) {
+    evidence.differing_key_factors = DifferingKeyFactors(context_, possible.front(), window);
   }
   return evidence;
 }

@@ -22,6 +22,11 @@ constexpr size_t kMessageBytesMax = size_t{64} << 10;
 constexpr size_t kStampsMax = 1'000'000;
 constexpr int64_t kScrubBytesMax = int64_t{128} << 20;
 
+constexpr auto kEngineFactorsFields = [](auto& io, BundleEngineFactors& bundle) {
+  io("digest", bundle.digest, {.required = true});
+  io("factors", bundle.factors);
+};
+
 constexpr auto kGenerationFields = [](auto& io, GenerationRecord& record) {
   io("id", record.id, {.required = true});
   io("namespace", record.mount.ns);
@@ -34,6 +39,7 @@ constexpr auto kGenerationFields = [](auto& io, GenerationRecord& record) {
   io("fetchSeconds", record.fetch_seconds);
   io("diskBytes", record.usage.bytes, {.min = 0});
   io("inodes", record.usage.inodes, {.min = 0});
+  io.List("engineFactors", record.engine_factors, kDigestsMax, kEngineFactorsFields);
 };
 
 constexpr auto kStampFields = [](auto& io, FileStamp& file) {

@@ -39,6 +39,14 @@ struct EntryRecord {
   friend bool operator==(const EntryRecord&, const EntryRecord&) = default;
 };
 
+// Hashes of the parts of the engine's cache key that the config of a bundle contains
+// (lib/capture/engine_factors.h).
+struct BundleEngineFactors {
+  Digest digest;
+  std::map<std::string, std::string> factors;
+  friend bool operator==(const BundleEngineFactors&, const BundleEngineFactors&) = default;
+};
+
 struct GenerationRecord {
   std::string id;
   Mount mount;
@@ -47,6 +55,7 @@ struct GenerationRecord {
   int64_t bytes = 0;
   double fetch_seconds = 0;
   DiskAmount usage;  // blocks and inodes of files and directories; zero in records of older agents
+  std::vector<BundleEngineFactors> engine_factors;  // of those bundles that have some
   friend bool operator==(const GenerationRecord&, const GenerationRecord&) = default;
 };
 

@@ -241,6 +241,9 @@ struct StartEvidence {
   double compile_seconds = 0;
   // From the start of the container to the last compiled file; 0: no file was compiled.
   double compiled_after_seconds = 0;
+  // Names of the parts of the engine's cache key that differ from those of the builder, variables
+  // ("env.VLLM_USE_V1") first; at most 8. Empty: none is known to differ.
+  std::vector<std::string> differing_key_factors;
   friend bool operator==(const StartEvidence&, const StartEvidence&) = default;
 };
 

@@ -22,6 +22,7 @@ constexpr int64_t kBlobBytesMax = 64LL << 30;
 constexpr int kSchemaVersion = 2;
 constexpr int kConfigVersion = 2;
 constexpr size_t kFactsMax = 256;
+constexpr size_t kEngineFactorsMax = 513;  // with the salt's id
 constexpr size_t kHexBytes = 64;
 
 Json ToJson(const Descriptor& blob) {
@@ -60,13 +61,18 @@ void ReadBlob(Reader& reader, std::string_view media_type, Descriptor& out) {
 }
 
 Json ToJson(const Facts& facts) {
-  return {{"key", facts.key},
-          {"factors", facts.factors},
-          {"node", facts.node},
-          {"engines", facts.engines},
-          {"requires",
-           {{"cpuClass", facts.requires_cpu_class}, {"gpuArchitectures", facts.gpu_architectures}}},
-          {"compileMilliseconds", facts.compile_milliseconds}};
+  Json out = {
+      {"key", facts.key},
+      {"factors", facts.factors},
+      {"node", facts.node},
+      {"engines", facts.engines},
+      {"requires",
+       {{"cpuClass", facts.requires_cpu_class}, {"gpuArchitectures", facts.gpu_architectures}}},
+      {"compileMilliseconds", facts.compile_milliseconds}};
+  if (!facts.engine_factors.empty()) {
+    out["engineFactors"] = facts.engine_factors;
+  }
+  return out;
 }
 
 Json ToJson(const LayerIndex& layer) {
@@ -85,6 +91,7 @@ void ReadFacts(Reader& section, Facts& facts) {
       .Read("factors", facts.factors, kFactsMax)
       .Read("node", facts.node, kFactsMax)
       .Read("engines", facts.engines, kFactsMax)
+      .Read("engineFactors", facts.engine_factors, kEngineFactorsMax, kHexBytes)
       .Read("compileMilliseconds", facts.compile_milliseconds, 0)
       .Object("requires", [&facts](Reader& reader) {
         reader.Read("cpuClass", facts.requires_cpu_class)

@@ -88,6 +88,9 @@ struct Facts {
   // Facts of the node on which the bundle was captured: driver, raw CPU flags, ...
   std::map<std::string, std::string> node;
   std::map<std::string, std::string> engines;  // version of each engine: "torch": "2.15.0"
+  // Salted hashes of the parts of the engine's own cache key (lib/capture/engine_factors.h); empty
+  // if the builder's engine wrote none.
+  std::map<std::string, std::string> engine_factors;
   // True if the bundle has CPU code. It then fits only nodes of its CPU class.
   bool requires_cpu_class = false;
   std::vector<std::string>

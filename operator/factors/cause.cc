@@ -92,10 +92,77 @@ std::vector<Difference> KeyDifferences(const api::BundleStatus& bundle, const St
   return differences;
 }
 
+constexpr std::string_view kEngineVariable = "env.";
+constexpr std::string_view kVllmVariables = "env/VLLM_";
+
+// Returns what is known about a part of vLLM's key. The parts other than variables are hashes of
+// many values.
+Knowledge KnowledgeOfKeyPart(std::string_view part) {
+  if (part.starts_with(kEngineVariable)) {
+    return {.relevance = Relevance::kKey,
+            .effect = "vLLM reports in cache_key_factors.json that it is part of the key",
+            .remedy =
+                "Set the same value in all pods of the workload; it may come from a "
+                "ConfigMap, a Secret, the image or a start script"};
+  }
+  if (part == "config_hash") {
+    return {.relevance = Relevance::kKey,
+            .effect = "it is vLLM's hash of its arguments and the model's configuration",
+            .remedy = "Compare config.json of the model and the files that the arguments name"};
+  }
+  if (part == "code_hash") {
+    return {.relevance = Relevance::kKey,
+            .effect = "it is vLLM's hash of the Python files of the model",
+            .remedy = "Use the same Python code, and at the same path, in all pods"};
+  }
+  return {.relevance = Relevance::kKey,
+          .effect = "vLLM reports in cache_key_factors.json that it is part of the key",
+          .remedy =
+              "Compare the versions of torch and vLLM, and the configuration of "
+              "TorchInductor"};
+}
+
+// Explains the start by the parts of vLLM's own key. A part that is a variable is exact, so it
+// comes before every difference of the two pods. A part that is a hash of many values only confirms
+// that something else differs, so it is the cause only if the pods themselves do not differ.
+std::optional<Cause> ExplainKeyParts(const ExplainedStart& start,
+                                     std::vector<Difference>& differences) {
+  const std::vector<std::string>& parts = start.engine_factors;
+  if (parts.empty()) {
+    return std::nullopt;
+  }
+  const auto is_variable = [](std::string_view part) { return part.starts_with(kEngineVariable); };
+  // The key has every VLLM_* variable on which vLLM keys, so the others have no effect.
+  std::erase_if(differences,
+                [](const Difference& each) { return each.name.starts_with(kVllmVariables); });
+  const auto variable = std::find_if(parts.begin(), parts.end(), is_variable);
+  if (variable == parts.end() && !differences.empty()) {
+    return std::nullopt;
+  }
+  const std::string& first = variable == parts.end() ? parts.front() : *variable;
+  std::vector<std::string> others;
+  for (const std::string& part : parts) {
+    if (part != first && is_variable(part) == is_variable(first)) {
+      others.push_back(part);
+    }
+  }
+  const Knowledge knowledge = KnowledgeOfKeyPart(first);
+  return Cause{
+      .factor = fmt::format("{}{}", kEngineFactorPrefix, first),
+      .text = fmt::format(
+          "vLLM's key factor {} differs from that of builder pod {}: {}. {}.{}", first,
+          start.bundle->builder_pod, knowledge.effect, knowledge.remedy,
+          others.empty() ? "" : fmt::format(" Other differences: {}.", fmt::join(others, ", ")))};
+}
+
 // The bundle served the pod and was active, but the engine compiled.
 Cause ExplainUse(const ExplainedStart& start) {
   const api::BundleStatus& bundle = *start.bundle;
+  std::vector<Difference> none;
   if (bundle.factors.empty()) {
+    if (std::optional<Cause> cause = ExplainKeyParts(start, none)) {
+      return *std::move(cause);
+    }
     return {.factor = "",
             .text = fmt::format(
                 "bundle {} records no factors of its builder, because an older operator published "
@@ -108,6 +175,9 @@ Cause ExplainUse(const ExplainedStart& start) {
   if (!bundle.native) {
     // Without native code, a bundle serves every CPU class.
     std::erase_if(differences, [](const Difference& each) { return each.name == "cpuClass"; });
+  }
+  if (std::optional<Cause> cause = ExplainKeyParts(start, differences)) {
+    return *std::move(cause);
   }
   if (!differences.empty()) {
     return CauseOf(differences, bundle.builder_pod);

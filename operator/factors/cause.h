@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/api/bundle_status.h"
@@ -17,6 +18,9 @@ struct ExplainedStart {
   api::StartResult result = api::StartResult::kUnknown;
   std::string node;
   StartFactors factors;
+  // Names of the parts of the engine's own key that differ from those of the builder, as the agent
+  // reported them (api::StartEvidence); empty if none is known to differ.
+  std::vector<std::string> engine_factors;
   // The bundle that serves the pod, else the bundle of the same warmup that is closest to it; null
   // if the warmup has none.
   const api::BundleStatus* bundle = nullptr;
@@ -26,9 +30,13 @@ struct ExplainedStart {
 
 // The most likely cause.
 struct Cause {
-  std::string factor;  // name of the factor (start_factors.h); empty: none is known to differ
+  // Name of the factor (start_factors.h), or "engine/" and the name of a part of the engine's key;
+  // empty: none is known to differ.
+  std::string factor;
   std::string text;  // for users: what differs, why it matters, what to do; at most kCauseBytesMax
 };
+
+inline constexpr std::string_view kEngineFactorPrefix = "engine/";
 
 // As the CRD limits status.starts.recent[].cause.
 inline constexpr size_t kCauseBytesMax = 640;

@@ -115,6 +115,14 @@ def test_registry_and_limits_are_in_the_configuration(helm):
         "nodeFacts": "/etc/cachewarm-node/facts.yaml"}
 
 
+def test_agents_read_the_salt_that_the_operator_makes(rendered):
+    spec, container = pod_of(rendered, "DaemonSet", "cachewarm-agent")
+    volume = next(v for v in spec["volumes"] if v["name"] == "salt")
+    assert volume["secret"] == {"secretName": "cachewarm-salt", "optional": True}
+    mount = next(m for m in container["volumeMounts"] if m["name"] == "salt")
+    assert f"--factor-salt-file={mount['mountPath']}/salt" in container["args"]
+
+
 def test_signature_keys_are_mounted_in_agents(helm, rendered):
     assert "signature" not in config_of(rendered)
     signed = helm.template(

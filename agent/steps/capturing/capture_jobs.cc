@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/evidence/classify.h"
+#include "agent/steps/engine_factors.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"
@@ -195,6 +196,8 @@ void Captures::Start(const CaptureOrder& order, Capture& capture, const std::str
       CW_ASSIGN_OR_RETURN(const fs::Dir tree, context_.root.OpenDir(GenerationPath(generation)));
       const EventRecord record =
           context_.watcher.ReadTree(generation, WindowBegin(order.request), context_.clock.Now());
+      capture::EngineFactors factors =
+          EngineFactorsIn(context_, generation, WindowBegin(order.request), context_.clock.Now());
       OwnReads own_reads = context_.watcher.BeginOwnReads(generation);
       return PublishTree({.store = context_.store,
                           .tree = tree,
@@ -207,6 +210,7 @@ void Captures::Start(const CaptureOrder& order, Capture& capture, const std::str
                           .used = UsedIn(record, *order.table),
                           .threads = context_.transfer_threads,
                           .private_key_file = context_.keys.private_key_file,
+                          .engine_factors = std::move(factors),
                           .on_opening = [&](const std::string& path) { own_reads.Opening(path); }},
                          stop);
     };

@@ -113,6 +113,7 @@ bundle::Facts FactsOf(const PublishJob& job, const capture::Selection& selection
                       const std::optional<bundle::Bundle>& base) {
   bundle::Facts own = capture::FactsOf(
       {.key = job.request.key, .factors = job.request.factors, .node = job.node}, selection);
+  own.engine_factors = job.engine_factors;
   return job.request.base_digest.empty() ? own : capture::UniteFacts(base->config.facts, own);
 }
 

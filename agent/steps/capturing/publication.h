@@ -10,6 +10,7 @@
 #include "agent/evidence/events.h"
 #include "lib/bundle/transfer.h"
 #include "lib/caches/cache_table.h"
+#include "lib/capture/engine_factors.h"
 #include "lib/capture/tree_listing.h"
 #include "lib/fingerprint/node_facts.h"
 
@@ -30,6 +31,8 @@ struct PublishJob {
   UsedFiles used;
   int threads = bundle::DefaultThreads();  // for reading and compressing
   std::string private_key_file;            // key that signs the bundle; empty: not signed
+  // Of the builder's start; become part of the config of a bundle that extends no other.
+  capture::EngineFactors engine_factors;
   // Called before every open of a file in the tree, by several threads concurrently.
   std::function<void(const std::string&)> on_opening;
 };

@@ -82,6 +82,8 @@ class Fetcher {
     CW_RETURN_IF_ERROR(ExtractAll(staging));
     current_ = Digest();
     CW_RETURN_IF_ERROR(SealDirectories(job_.root, staging, job_.step.mount, job_.table, Configs()));
+    // MakeRecords() frees the bundles.
+    std::vector<BundleEngineFactors> engine_factors = EngineFactorsOfBundles();
     const std::vector<EntryRecord> entries = MakeRecords();
     fetched_.seconds = std::chrono::duration<double>(job_.clock.Monotonic() - begin).count();
     fetched_.files = static_cast<int64_t>(entries.size());
@@ -95,7 +97,8 @@ class Fetcher {
                                               .files = fetched_.files,
                                               .bytes = fetched_.bytes,
                                               .fetch_seconds = fetched_.seconds,
-                                              .usage = usage_},
+                                              .usage = usage_,
+                                              .engine_factors = std::move(engine_factors)},
                                              entries, fs::Durable::kOnceAllSynced));
     // Nothing is synced here: the tree can be activated as soon as it is verified, and the page
     // cache has it until the machine stops. A mark of an earlier tree of this name would be wrong
@@ -261,6 +264,16 @@ class Fetcher {
     fetched_.packed_bytes += bundle.manifest.config.bytes + moved_bytes;
     autotune_.merge(capture::AutotuneResultsOf(entries, job_.table, excluded));
     return absl::OkStatus();
+  }
+
+  std::vector<BundleEngineFactors> EngineFactorsOfBundles() const {
+    std::vector<BundleEngineFactors> out;
+    for (const bundle::Bundle& bundle : bundles_) {
+      if (const auto& factors = bundle.config.facts.engine_factors; !factors.empty()) {
+        out.push_back({.digest = bundle.digest, .factors = factors});
+      }
+    }
+    return out;
   }
 
   std::vector<const bundle::Config*> Configs() const {

@@ -107,6 +107,9 @@ constexpr Field<StartEvidence> kStartEvidence[] = {
     Optional<&StartEvidence::native_built>("nativeBuilt"),
     Optional<&StartEvidence::compile_seconds>("compileSeconds"),
     Optional<&StartEvidence::compiled_after_seconds>("compiledAfterSeconds"),
+    Optional<&StartEvidence::differing_key_factors>(
+        "differingKeyFactors",
+        {.items = kDifferingKeyFactorsMax, .bytes = kDifferingKeyFactorBytes}),
 };
 
 constexpr Field<NodeCacheStatus> kNodeCacheStatus[] = {

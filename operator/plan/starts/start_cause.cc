@@ -40,13 +40,15 @@ std::string WhyCompiled(const PlanContext& context, const CountedStart& start) {
   std::vector<api::BundleStatus> earlier = bundles.published();
   std::erase_if(
       earlier, [&](const api::BundleStatus& each) { return each.published_time >= start.started; });
-  const auto cause =
-      factors::FindCause({.result = start.sample.result,
-                          .node = start.sample.node,
-                          .factors = own,
-                          .bundle = serves ? serving : factors::ClosestBundle(earlier, own),
-                          .serves = serves,
-                          .was_active = start.had_bundle});
+  const auto cause = factors::FindCause(
+      {.result = start.sample.result,
+       .node = start.sample.node,
+       .factors = own,
+       .engine_factors = start.evidence == nullptr ? std::vector<std::string>()
+                                                   : start.evidence->differing_key_factors,
+       .bundle = serves ? serving : factors::ClosestBundle(earlier, own),
+       .serves = serves,
+       .was_active = start.had_bundle});
   return cause.has_value() ? cause->text : std::string();
 }
 

@@ -19,6 +19,7 @@ struct CountedStart {
   const NodeState& node;
   const api::StartSample& sample;
   WallTime started{};
+  const api::StartEvidence* evidence = nullptr;  // null: the agent reported none
   bool had_bundle = false;  // the bundle of its key was active on the node when it started
 };
 

@@ -213,6 +213,7 @@ void CountStart(const PlanContext& context, const FirstStart& start, CountedStar
                              .node = context.nodes[start.node],
                              .sample = sample,
                              .started = start.started,
+                             .evidence = start.evidence,
                              .had_bundle = HadBundle(context, start)};
   sample.cause = WhyCompiled(context, counted);
   AddSample(starts, sample);

@@ -37,7 +37,10 @@ class ConfiguredAgent : public ::testing::Test, protected Workbench {
   ~ConfiguredAgent() override { Stop(); }
 
   // Parses `file` with the settings that every test needs in front: store, listen, root, node name.
-  absl::StatusOr<Config> Configured(const std::string& file) {
+  absl::StatusOr<Config> Configured(const std::string& file,
+                                    const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> arguments = {"--config=/c.yaml", "--node-name=node-a"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
     // The disk of the tests may be nearly full.
     const std::string reserve = file.find("reserve:") == std::string::npos
                                     ? "reserve: {bytesPercent: 0, inodesPercent: 0}\n"
@@ -47,7 +50,7 @@ class ConfiguredAgent : public ::testing::Test, protected Workbench {
     const std::string store =
         text.find("\nstore:") == std::string::npos ? "store: layout:///s\n" : "";
     const absl::StatusOr<CommandLine> parsed =
-        ParseConfig({.arguments = {"--config=/c.yaml", "--node-name=node-a"},
+        ParseConfig({.arguments = arguments,
                      .environment = [](const std::string&) { return std::nullopt; },
                      .read_file = [&](const std::string&) { return store + text; },
                      .host_name = "host-1",
@@ -58,9 +61,9 @@ class ConfiguredAgent : public ::testing::Test, protected Workbench {
     return parsed->config;
   }
 
-  void Start(const std::string& file) {
+  void Start(const std::string& file, const std::vector<std::string>& flags = {}) {
     Stop();
-    const absl::StatusOr<Config> config = Configured(file);
+    const absl::StatusOr<Config> config = Configured(file, flags);
     ASSERT_TRUE(config.ok()) << config.status();
     const Clock& clock = is_fake_time_ ? static_cast<const Clock&>(clock_) : SystemClock();
     daemon_ = std::make_unique<Daemon>(*config, DaemonDependencies{.client = server_,

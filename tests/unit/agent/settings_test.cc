@@ -113,6 +113,35 @@ TEST_F(AgentSettings, WithAPrivateKeyWhatIsPublishedIsSigned) {
   EXPECT_TRUE(check->good) << check->problem;
 }
 
+TEST_F(AgentSettings, FactorSaltFileHashesTheKeyOfTheEngineIntoTheBundle) {
+  scratch_.Write("salt", std::string(32, 's'));
+  const std::vector<api::WantedWarmup> warmups = {
+      {.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name, .run_as = {kMount.run_as}}};
+  stdfs::create_directories(scratch_ / "root");
+  Put({.warmups = warmups});
+  Start("", {"--factor-salt-file=" + PathOf("salt")});
+  ASSERT_TRUE(
+      fakes::Await([&] { return stdfs::is_directory(scratch_ / ("root/" + MountPath(kMount))); }));
+  api::CaptureRequest request = Request();
+  request.settle_seconds = 1;
+  request.started_time = request.ready_time = SystemClock().Now();
+  scratch_.Write("root/" + MountPath(kMount) + "/" + kIndexFile, "compiled");
+  scratch_.Write("root/" + MountPath(kMount) +
+                     "/vllm/torch_compile_cache/ab/rank_0_0/backbone/cache_key_factors.json",
+                 "{\"env\": {\"VLLM_USE_V1\": \"secret\"}}");
+  Put({.warmups = warmups, .captures = {request}});
+  ASSERT_TRUE(fakes::Await(
+      [&] {
+        return !Status().captures.empty() &&
+               Status().captures[0].state == api::CaptureState::kPushed;
+      },
+      std::chrono::seconds(60)));
+  const auto bundle = bundle::ReadBundle({.store = store_, .repository = "team/llama"},
+                                         Status().captures[0].digest, {});
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  EXPECT_TRUE(bundle->config.facts.engine_factors.contains("env.VLLM_USE_V1"));
+}
+
 TEST_F(AgentSettings, ByteLimitRefusesABundleThatDoesNotFit) {
   Want(Publish({{kIndexFile, std::string(100'000, 'x')}}));
   Start("byteLimit: 50000\n");
@@ -358,6 +387,7 @@ TEST(EverySettingHasATest, OfTheAgent) {
           {"--node-facts", {program, "PrintsTheFactsThatAreDeclared"}},
           {"--driver-roots", {program, "FollowsTheDriverBelowItsRoots"}},
           {"--kubeconfig", {program, "FetchesReportsAndServesAsItsFileSays"}},
+          {"--factor-salt-file", {here, "FactorSaltFileHashesTheKeyOfTheEngineIntoTheBundle"}},
           {"--listen", {program, "FetchesReportsAndServesAsItsFileSays"}},
           {"--workers", {here, "AreTheFetchesAtTheSameTime"}},
           {"--transfer-threads", {here, "TransferThreadsAreThoseOfAFetch"}},

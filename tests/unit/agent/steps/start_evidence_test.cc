@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/steps/start_evidence.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "agent/tree/journal.h"
 #include "agent/tree/links.h"
 #include "agent/tree/root_layout.h"
+#include "lib/capture/engine_factors.h"
+#include "lib/fs/file.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {
@@ -96,6 +101,93 @@ TEST_F(StartsTest, MissWithBundleIsAMiss) {
   clock_.Advance(seconds(60));
   starts_.Poll({Window("a", 0, 5)});
   EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kMiss);
+}
+
+// The tree of a bundle whose builder had other key factors, in which a pod compiles.
+class KeyFactorsTest : public StartsTest {
+ protected:
+  KeyFactorsTest() {
+    scratch_.Write("salt", std::string(kSalt));
+    context_.factor_salt_file = scratch_.path() + "/salt";
+    Activate(kWarmTree, -100);
+    watcher_.SetEvents(kWarmTree, {Event(FileEventType::kMovedTo, 3, kIndexFile)});
+    Record(Of("{\"env\": {\"VLLM_USE_V1\": \"1\", \"VLLM_SAME\": \"1\"}}"));
+  }
+
+  static capture::EngineFactors Of(std::string_view text) {
+    return capture::HashEngineFactors(text, kSalt).value();
+  }
+  void Record(const capture::EngineFactors& builder) {
+    const Digest digest = Digest::FromHex(std::string(64, 'a'));
+    GenerationRecord record{.id = kWarmTree, .mount = kMount, .digests = {digest}};
+    if (!builder.empty()) {
+      record.engine_factors = {{.digest = digest, .factors = builder}};
+    }
+    ASSERT_TRUE(WriteGenerationRecord(root_.dir(), record, {}).ok());
+  }
+  // Writes what vLLM writes, at this second of the start.
+  void WriteFactors(const std::string& text, int second) {
+    const std::string path =
+        GenerationPath(kWarmTree) +
+        "/vllm/torch_compile_cache/ab/rank_0_0/backbone/cache_key_factors.json";
+    ASSERT_TRUE(root_.dir().MakeDirs(path.substr(0, path.rfind('/')), kTreeMode).ok());
+    const auto file = root_.dir().CreateFile(path, 0644);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_TRUE(fs::WriteAll(*file, text).ok());
+    const int64_t at =
+        std::chrono::nanoseconds((begin_ + seconds(second)).time_since_epoch()).count();
+    const timespec time{.tv_sec = at / 1'000'000'000, .tv_nsec = at % 1'000'000'000};
+    const timespec times[] = {time, time};
+    ASSERT_EQ(utimensat(root_.dir().fd(), path.c_str(), times, 0), 0);
+  }
+  api::StartEvidence Evaluate() {
+    clock_.Advance(seconds(60));
+    starts_.Poll({Window("a", 0, 5)});
+    return starts_.Statuses().at(0);
+  }
+
+  static constexpr std::string_view kSalt = "0123456789abcdef0123456789abcdef";
+  Scratch scratch_;
+};
+
+TEST_F(KeyFactorsTest, MissNamesThePartsOfTheKeyThatDiffer) {
+  WriteFactors("{\"env\": {\"VLLM_USE_V1\": \"0\", \"VLLM_SAME\": \"1\"}}", 2);
+  const api::StartEvidence evidence = Evaluate();
+  EXPECT_EQ(evidence.result, api::StartResult::kMiss);
+  EXPECT_EQ(evidence.differing_key_factors, std::vector<std::string>{"env.VLLM_USE_V1"});
+}
+
+TEST_F(KeyFactorsTest, FileOfAnEarlierStartNamesNothing) {
+  WriteFactors("{\"env\": {\"VLLM_USE_V1\": \"0\"}}", -20);
+  EXPECT_TRUE(Evaluate().differing_key_factors.empty());
+}
+
+TEST_F(KeyFactorsTest, HitNamesNothing) {
+  watcher_.SetEvents(kWarmTree, {Event(FileEventType::kRead, 2, kIndexFile)});
+  WriteFactors("{\"env\": {\"VLLM_USE_V1\": \"0\"}}", 2);
+  const api::StartEvidence evidence = Evaluate();
+  EXPECT_EQ(evidence.result, api::StartResult::kHit);
+  EXPECT_TRUE(evidence.differing_key_factors.empty());
+}
+
+TEST_F(KeyFactorsTest, BundleWithoutKeyFactorsNamesNothing) {
+  Record({});
+  WriteFactors("{\"env\": {\"VLLM_USE_V1\": \"0\"}}", 2);
+  EXPECT_TRUE(Evaluate().differing_key_factors.empty());
+}
+
+TEST_F(KeyFactorsTest, UnknownSaltNamesNothing) {
+  std::filesystem::remove(scratch_ / "salt");
+  WriteFactors("{\"env\": {\"VLLM_USE_V1\": \"0\"}}", 2);
+  EXPECT_TRUE(Evaluate().differing_key_factors.empty());
+  EXPECT_TRUE(log_.warnings().empty()) << "the operator may not have made it yet";
+}
+
+TEST_F(KeyFactorsTest, UntrustedFileNamesNothingAndIsLoggedWithoutItsText) {
+  WriteFactors("{\"env\": \"sk-secret", 2);
+  EXPECT_TRUE(Evaluate().differing_key_factors.empty());
+  EXPECT_EQ(log_.warnings().size(), 1U);
+  EXPECT_FALSE(log_.Has("sk-secret")) << log_.Text();
 }
 
 TEST_F(StartsTest, CompileInAnotherTreeOfTheWarmupIsNotOfThisStart) {

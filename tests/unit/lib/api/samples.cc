@@ -328,7 +328,8 @@ NodeCacheStatus FullNodeCacheStatus() {
                     .written = 2,
                     .native_built = 1,
                     .compile_seconds = 3.5,
-                    .compiled_after_seconds = 9.25}};
+                    .compiled_after_seconds = 9.25,
+                    .differing_key_factors = {"env.VLLM_USE_V1", "config_hash"}}};
   status.evictable = {{.generation = "retired-5c0d9f215c0d9f215c0d9f215c0d9f21-0",
                        .warmup_uid = "0b9c",
                        .unlinked_time = At(70'000)}};

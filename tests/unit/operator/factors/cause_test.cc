@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "fmt/format.h"
+
 namespace cachewarm::factors {
 namespace {
 
@@ -158,6 +160,55 @@ TEST(Cause, LongTextIsCut) {
   }
   const api::BundleStatus bundle = Bundle();
   EXPECT_LE(FindCause(Miss(bundle, pod))->text.size(), kCauseBytesMax);
+}
+
+TEST(Cause, VariableOfVllmsKeyPrecedesADifferenceOfThePods) {
+  const api::BundleStatus bundle = Bundle();
+  StartFactors pod = Factors();
+  pod["args/--dtype"] = "h:3";
+  pod["env/VLLM_A"] = "h:2";
+  ExplainedStart start = Miss(bundle, pod);
+  start.engine_factors = {"env.VLLM_USE_V1", "env.VLLM_X", "config_hash"};
+  const auto cause = FindCause(start);
+  EXPECT_EQ(cause->factor, "engine/env.VLLM_USE_V1");
+  EXPECT_EQ(cause->text,
+            "vLLM's key factor env.VLLM_USE_V1 differs from that of builder pod llama-0: vLLM "
+            "reports in cache_key_factors.json that it is part of the key. Set the same value in "
+            "all pods of the workload; it may come from a ConfigMap, a Secret, the image or a "
+            "start script. Other differences: env.VLLM_X.");
+}
+
+TEST(Cause, HashInVllmsKeyIsNamedOnlyIfThePodsAreEqual) {
+  const api::BundleStatus bundle = Bundle();
+  StartFactors pod = Factors();
+  pod["args/--dtype"] = "h:3";
+  ExplainedStart start = Miss(bundle, pod);
+  start.engine_factors = {"config_hash"};
+  EXPECT_EQ(FindCause(start)->factor, "args/--dtype");
+  start.factors = Factors();
+  for (const char* part : {"config_hash", "code_hash", "compiler_hash"}) {
+    start.engine_factors = {part};
+    const auto cause = FindCause(start);
+    EXPECT_EQ(cause->factor, fmt::format("engine/{}", part));
+    EXPECT_TRUE(cause->text.starts_with(fmt::format("vLLM's key factor {} differs from", part)))
+        << cause->text;
+  }
+}
+
+TEST(Cause, VariableThatVllmsKeyDoesNotNameIsNotBlamed) {
+  const api::BundleStatus bundle = Bundle();
+  StartFactors pod = Factors();
+  pod["env/VLLM_A"] = "h:2";
+  ExplainedStart start = Miss(bundle, pod);
+  start.engine_factors = {"code_hash"};
+  EXPECT_EQ(FindCause(start)->factor, "engine/code_hash");
+}
+
+TEST(Cause, VllmsKeyExplainsABundleWithoutFactors) {
+  const api::BundleStatus bundle = Bundle({});
+  ExplainedStart start = Miss(bundle, Factors());
+  start.engine_factors = {"env.VLLM_USE_V1"};
+  EXPECT_EQ(FindCause(start)->factor, "engine/env.VLLM_USE_V1");
 }
 
 TEST(ClosestBundle, DiffersInTheFewestFactorsOfTheKey) {

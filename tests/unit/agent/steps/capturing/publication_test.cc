@@ -60,6 +60,16 @@ TEST_F(PublishTest, WritesBundleWithFacts) {
   EXPECT_TRUE(facts.requires_cpu_class);
 }
 
+TEST_F(PublishTest, ConfigHasTheKeyFactorsOfTheEngine) {
+  PublishJob job = Job();
+  job.engine_factors = {{"env.VLLM_USE_V1", "0123456789abcdef"}, {"salt", "01234567"}};
+  const auto published = PublishTree(job, {});
+  ASSERT_TRUE(published.ok()) << published.status();
+  const auto bundle = bundle::ReadBundle({store_, repository_}, published->publication.digest, {});
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  EXPECT_EQ(bundle->config.facts.engine_factors, job.engine_factors);
+}
+
 TEST_F(PublishTest, BundleOfAGroupHasNoAutotuneResults) {
   scratch_.Write("inductor/ab/00.best_config", "{}");
   scratch_.Write("sglang/flashinfer/autotune/0.7.0/rank0.json", "{}");

@@ -96,6 +96,34 @@ TEST_F(FetchTest, SetsOwnerOfTree) {
   }
 }
 
+TEST_F(FetchTest, JournalHasTheKeyFactorsOfTheBuilder) {
+  const Scratch tree;
+  for (const auto& [path, bytes] : files_) {
+    tree.Write(path, bytes);
+  }
+  const fs::Dir dir = *fs::Dir::Open(tree.path());
+  const capture::EngineFactors factors = {{"env.VLLM_USE_V1", "0123456789abcdef"},
+                                          {"salt", "01234567"}};
+  const auto published = PublishTree({.store = store_,
+                                      .tree = dir,
+                                      .table = caches::CacheTable::AllPresets(),
+                                      .node = node_,
+                                      .request = Request(),
+                                      .ns = kMount.ns,
+                                      .name = kMount.name,
+                                      .used = {.all = true},
+                                      .engine_factors = factors},
+                                     {});
+  ASSERT_TRUE(published.ok()) << published.status();
+  const Digest digest = published->publication.digest;
+  const Fetch step = FetchOf({digest});
+  ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
+  const auto record = ReadGenerationRecord(root_.dir(), step.generation);
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->engine_factors,
+            (std::vector<BundleEngineFactors>{{.digest = digest, .factors = factors}}));
+}
+
 TEST_F(FetchTest, JournalMatchesTree) {
   const Digest digest = Publish(files_);
   const Fetch step = FetchOf({digest});
