@@ -236,7 +236,7 @@ settings::Table TableOf(CommandLine& command) {
                         "print GPU type and CPU class of this node as JSON and exit",
                         &command.print_node_facts}},
           .foreign_keys = {"leaderElect", "webhookListen", "workers", "fetch", "freshNodes",
-                           "builders"}};
+                           "builders", "harvest"}};
 }
 
 std::string HelpText() {

@@ -96,6 +96,7 @@ def test_registry_and_limits_are_in_the_configuration(helm):
         "--set", "registry.maxConnections=8,registry.bytesPerSecond=50000000",
         "--set", "limits.files=1000,limits.bytes=137438953472",
         "--set", "builders.jobsMax=3,fetch.nodesMax=8,freshNodes.tainted=true",
+        "--set", "harvest.intervalMinutes=5",
         "--set", "agent.nodeFacts=/etc/cachewarm-node/facts.yaml")
     assert config_of(rendered) == {
         "store": "oci://r.local:5000/cw", "root": "/var/lib/cachewarm",
@@ -103,6 +104,7 @@ def test_registry_and_limits_are_in_the_configuration(helm):
         "scrub": {"intervalSeconds": 0}, "logLevel": "debug",
         "redis": {"endpoint": True},
         "builders": {"jobsMax": 3}, "fetch": {"nodesMax": 8},
+        "harvest": {"intervalMinutes": 5},
         "freshNodes": {"tainted": True},
         "registry": {"insecure": ["r.local:5000", "s.local"],
                      "clientCertificateFile": "/etc/cachewarm-registry/tls.crt",
