@@ -240,7 +240,7 @@ settings::Table TableOf(CommandLine& command) {
                         "print GPU type and CPU class of this node as JSON and exit",
                         &command.print_node_facts}},
           .foreign_keys = {"leaderElect", "webhookListen", "workers", "fetch", "freshNodes",
-                           "builders", "engineLogs"}};
+                           "builders", "engineLogs", "harvest"}};
 }
 
 std::string HelpText() {

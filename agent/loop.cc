@@ -57,6 +57,7 @@ Loop::Loop(const Context& context, GpuObservation gpu, LoopOptions options, Repo
       spans_(context, tables_),
       starts_(context, tables_, spans_),
       late_compiles_(context, spans_),
+      late_units_(context, tables_, spans_),
       quarantine_(context, options_.version),
       scrub_(context, tables_, options_.scrub),
       evictions_(context, watched_, options_.measure) {
@@ -118,12 +119,13 @@ void Loop::RunIteration() {
   // Do not poll while the spec is unknown: `desired` then requests nothing, so Poll() would drop
   // results that the operator has not read yet.
   if (node_cache != nullptr) {
-    if (!gpu_.is_gpu_unknown) {
-      captures_.Poll(Orders(desired));
-    }
     spans_.Update(desired);
     starts_.Poll(desired.starts);
     late_compiles_.Poll(desired.warmups, watched_.Mounts());
+    late_units_.Poll(desired.warmups, watched_.Mounts(), inventory_);
+    if (!gpu_.is_gpu_unknown) {
+      captures_.Poll(Orders(desired));
+    }
     UpdateConditions(desired.node);
   }
   Publish(node_cache == nullptr ? std::string() : node_cache->uid, desired);
@@ -320,6 +322,9 @@ std::vector<CaptureOrder> Loop::Orders(const api::NodeCacheSpec& desired) const 
       order.name = warmup->name;
       order.bundles = DigestsOf(warmup->bundles);
     }
+    if (!request.generation.empty()) {
+      order.harvest = late_units_.SourceOf(request);
+    }
     orders.push_back(std::move(order));
   }
   return orders;
@@ -451,6 +456,7 @@ void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired)
       warmup.message = tables_.Problem(warmup.uid);
     }
     warmup.late_compiles = late_compiles_.ReportOf(warmup.uid);
+    warmup.harvestable = late_units_.OfferOf(warmup.uid);
   }
   status.captures = captures_.Statuses();
   status.starts = starts_.Statuses();

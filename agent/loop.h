@@ -19,6 +19,7 @@
 #include "agent/steps/fetching/durable_trees.h"
 #include "agent/steps/fetching/fetches.h"
 #include "agent/steps/late_compiles.h"
+#include "agent/steps/late_units.h"
 #include "agent/steps/scrubbing/quarantine.h"
 #include "agent/steps/scrubbing/scrub.h"
 #include "agent/steps/start_evidence.h"
@@ -139,6 +140,7 @@ class Loop {
   StartSpans spans_;
   Starts starts_;
   LateCompiles late_compiles_;
+  LateUnits late_units_;
   Quarantine quarantine_;
   Scrub scrub_;
   Evictions evictions_;

@@ -52,6 +52,9 @@ std::vector<settings::Setting> SettingsOf(Config& config) {
       {"--fetch-nodes-max", "fetch.nodesMax", settings::Number(config.fetch_nodes_max, 1, 100'000),
        "maximum nodes that fetch from the store concurrently, over all warmups, 1 to 100000; nodes "
        "with a bound pod that has not started go first"},
+      {"--harvest-interval-minutes", "harvest.intervalMinutes",
+       settings::Number(config.harvest_minutes, 1, 10'080),
+       "shortest time between two harvests of one bundle (spec.harvest), 1 to 10080 minutes"},
       {"--fresh-nodes-tainted", "freshNodes.tainted", settings::Switch(config.fresh_nodes_tainted),
        "set if every node joins with the startup taint cachewarm.io/warming; pods are then "
        "injected even while no suitable node exists"},

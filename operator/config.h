@@ -27,6 +27,7 @@ struct Config {
   int workers = 4;                      // warmups reconciled concurrently
   int builder_jobs_max = 8;             // maximum concurrent builder Jobs in the cluster; 0: none
   int fetch_nodes_max = 32;             // maximum nodes that fetch concurrently, over all warmups
+  int harvest_minutes = 30;             // shortest time between two harvests of one key
   bool fresh_nodes_tainted = false;     // every node joins with the cachewarm startup taint
   bool engine_logs = false;             // read what engines log about their start
 };

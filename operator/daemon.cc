@@ -67,6 +67,7 @@ model::Settings SettingsOf(const Config& config) {
   settings.root = config.root;
   settings.builder_jobs_max = config.builder_jobs_max;
   settings.fetch_nodes_max = config.fetch_nodes_max;
+  settings.harvest_interval = std::chrono::minutes(config.harvest_minutes);
   settings.fresh_nodes_tainted = config.fresh_nodes_tainted;
   settings.engine_logs = config.engine_logs;
   return settings;

@@ -34,6 +34,9 @@ void StartSpans::Update(const api::NodeCacheSpec& desired) {
          has_ended ? std::optional(WindowEnd(window)) : std::nullopt);
   }
   for (const api::CaptureRequest& request : desired.captures) {
+    if (!request.generation.empty()) {
+      continue;
+    }
     Note("capture/" + request.id,
          {.pod_uid = request.pod_uid,
           .warmup_uid = request.warmup_uid,
@@ -80,10 +83,15 @@ bool StartSpans::IsStarting(const std::string& tree, const Mount& mount, WallTim
 std::map<std::string, WallTime> StartSpans::CompiledLate(const std::string& tree,
                                                          const Mount& mount, WallTime begin,
                                                          WallTime end) const {
+  return CompiledIn(ReadLate(tree, mount, begin, end), begin, *tables_.Of(mount.uid));
+}
+
+EventRecord StartSpans::ReadLate(const std::string& tree, const Mount& mount, WallTime begin,
+                                 WallTime end) const {
   EventRecord record = context_.watcher.ReadTree(tree, begin, end);
   std::erase_if(record.events,
                 [&](const FileEvent& event) { return IsStarting(tree, mount, event.time); });
-  return CompiledIn(record, begin, *tables_.Of(mount.uid));
+  return record;
 }
 
 }  // namespace cachewarm::agent

@@ -23,8 +23,8 @@ std::vector<std::string> MountedTrees(const Context& context, const Tables& tabl
 
 // Knows when pods of this node are starting, so that a compile by a pod that was Ready before can
 // be distinguished from one of a start. A pod is starting in its api::StartWindow; a builder also
-// until its capture has ended, because its bundle has what it compiles until then. A start that
-// leaves the spec before it is Ready ends at that time. Call on the sync thread.
+// until its capture has ended, because its bundle has what it compiles until then; a harvest is no
+// start. A start that leaves the spec before it is Ready ends at that time. Call on the sync thread.
 class StartSpans {
  public:
   // Ended starts are known for this time.
@@ -40,6 +40,12 @@ class StartSpans {
   // have mounted the tree was starting, and when. Entries are missing if file events were lost.
   std::map<std::string, WallTime> CompiledLate(const std::string& tree, const Mount& mount,
                                                WallTime begin, WallTime end) const;
+  // Returns the events of the tree in [begin, end] from the times at which no such pod was
+  // starting.
+  EventRecord ReadLate(const std::string& tree, const Mount& mount, WallTime begin,
+                       WallTime end) const;
+  // True if a pod that may have mounted the tree was starting at this time.
+  bool IsStarting(const std::string& tree, const Mount& mount, WallTime time) const;
 
  private:
   struct Span {
@@ -53,7 +59,6 @@ class StartSpans {
 
   // `id` identifies the start; `end` as Span::end.
   void Note(const std::string& id, const api::StartWindow& start, std::optional<WallTime> end);
-  bool IsStarting(const std::string& tree, const Mount& mount, WallTime time) const;
 
   const Context& context_;
   const Tables& tables_;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "lib/api/json/limits.h"
 #include "lib/api/reasons.h"
 
 namespace cachewarm::agent {
@@ -33,10 +34,31 @@ class Reporter {
     for (const api::WantedBundle& bundle : wanted_.bundles) {
       warmup.bundles.push_back(ReportBundle(bundle));
     }
+    if (wanted_.harvest) {
+      AddOtherActive(warmup.bundles);
+    }
     return warmup;
   }
 
  private:
+  // Adds the bundles of the active tree that are no longer wanted. While a node fetches a bundle
+  // that a harvest has extended, it still has the one before.
+  void AddOtherActive(std::vector<api::NodeBundle>& bundles) const {
+    const Link* link = mounts_.empty() ? nullptr : FindLink(mounts_.front());
+    const auto tree = link == nullptr ? input_.inventory.generations.end()
+                                      : input_.inventory.generations.find(link->generation);
+    if (tree == input_.inventory.generations.end()) {
+      return;
+    }
+    for (const Digest& digest : tree->second.digests) {
+      const bool is_listed = std::any_of(bundles.begin(), bundles.end(),
+                                         [&](const auto& each) { return each.digest == digest; });
+      if (!is_listed && IsActive(digest) && bundles.size() < api::json::kNodeBundlesMax) {
+        bundles.push_back(ReportBundle({.digest = digest}));
+      }
+    }
+  }
+
   const Link* FindLink(const Mount& mount) const {
     const auto found = input_.inventory.links.find(mount);
     return found == input_.inventory.links.end() ? nullptr : &found->second;

@@ -35,8 +35,9 @@ struct ReportInput {
   const api::RootStatus& root;
 };
 
-// Returns one entry per wanted warmup, in the order of the spec. A run-as (user of the pods) counts
-// as prepared only if its link leads to a usable directory, and the disk is writable and not
+// Returns one entry per wanted warmup, in the order of the spec. For a warmup that harvests, it
+// also lists the bundles of the active tree that are no longer wanted. A run-as (user of the pods)
+// counts as prepared only if its link leads to a usable directory, and the disk is writable and not
 // mounted noexec. A bundle counts as active only if it is in the active generation of every run-as.
 // Pure.
 std::vector<api::NodeWarmup> ReportWarmups(const ReportInput& input);

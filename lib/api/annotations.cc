@@ -23,7 +23,7 @@ constexpr size_t kItemsMax = 64;
 constexpr size_t kQuotedBytesMax = 80;
 constexpr size_t kProblemsMax = 8;
 
-constexpr std::array<SpecAnnotation, 14> kTable = {{
+constexpr std::array<SpecAnnotation, 15> kTable = {{
     {"cachewarm.io/backoff-limit", "compile", "backoffLimit", Form::kNumber, "3"},
     {"cachewarm.io/builder", "compile", "builder", Form::kText, "FirstPod"},
     {"cachewarm.io/caches", "", "caches", Form::kNames, "torchinductor,triton"},
@@ -31,6 +31,7 @@ constexpr std::array<SpecAnnotation, 14> kTable = {{
     {"cachewarm.io/gate", "gate", "mode", Form::kText, "Never"},
     {"cachewarm.io/gpu-types", "", "gpuTypes", Form::kList, "nvidia/h100-80gb-hbm3/sm_90"},
     {"cachewarm.io/hang-seconds", "", "hangSeconds", Form::kNumber, "300"},
+    {"cachewarm.io/harvest", "", "harvest", Form::kBoolean, "true"},
     {"cachewarm.io/max-hold-seconds", "gate", "maxHoldSeconds", Form::kNumber, "60"},
     {"cachewarm.io/node-selector", "", "nodeSelector", Form::kLabels, "pool=serving"},
     {"cachewarm.io/paused", "", "paused", Form::kBoolean, "true"},

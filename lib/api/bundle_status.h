@@ -25,6 +25,7 @@ struct HungStart {
 };
 
 inline constexpr size_t kHungStartsMax = 8;
+inline constexpr size_t kExtendedBundlesMax = 8;
 
 // A bundle that is withheld from every node, because starts with it hung or its engine refused it.
 struct SuspendedBundle {
@@ -33,7 +34,8 @@ struct SuspendedBundle {
   std::string gpu_type;
   std::string cpu_class;
   std::string image;
-  bool native = true;  // as in BundleStatus
+  bool native = true;                // as in BundleStatus
+  std::vector<std::string> extends;  // as in BundleStatus
   WallTime suspended_time{};
   // At most kHungStartsMax; empty if the proof of the bundle failed.
   std::vector<HungStart> hung_starts;
@@ -66,6 +68,10 @@ struct BundleStatus {
   std::string builder_pod;
   std::string builder_node;
   WallTime published_time{};
+  WallTime harvested_time{};  // when a harvest extended the bundle last; zero: none has
+  // The bundles that harvests extended to this one, newest last; at most kExtendedBundlesMax. A
+  // node on which one of them is active counts as warm.
+  std::vector<std::string> extends;
   int nodes_desired = 0;
   int nodes_ready = 0;
   int nodes_failed = 0;
@@ -136,6 +142,33 @@ struct BuilderStatus {
   std::optional<CapturedBundle> captured;
   std::optional<ProofStatus> proof;  // set while the state is kProving
   friend bool operator==(const BuilderStatus&, const BuilderStatus&) = default;
+};
+
+inline constexpr size_t kHarvestedSetsMax = 16;
+
+// The last harvest of one key: a capture of the units that running pods of one node compiled after
+// they were Ready (WarmupSpec::harvest). It runs while finished_time is zero and started_time is
+// not.
+struct HarvestStatus {
+  std::string key;
+  int number = 0;  // of the harvest, from 1; 0: none has begun
+  std::string node;
+  std::string pod_uid;  // a running pod of the key on that node
+  std::string run_as;
+  std::string generation;  // the tree that is captured
+  int units = 0;           // that the bundle lacked
+  std::string set;         // Harvestable::set
+  Digest base_digest;      // the bundle that is extended
+  // The bundle of the key after the last harvest that ended. `harvested_sets` are about it.
+  Digest digest;
+  WallTime started_time{};
+  WallTime finished_time{};
+  std::string reason;
+  std::string message;
+  std::string refusal;  // why no harvest begins now; empty: it may
+  // Sets that are not harvested again, newest last; at most kHarvestedSetsMax.
+  std::vector<std::string> harvested_sets;
+  friend bool operator==(const HarvestStatus&, const HarvestStatus&) = default;
 };
 
 // Returns the name of the Job that the build or its proof waits for; empty if there is none.

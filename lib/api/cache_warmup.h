@@ -131,6 +131,8 @@ struct WarmupSpec {
   // start, and longer than that median plus this many seconds.
   int hang_seconds = 300;
   int retain = kRetainDefault;  // trees with bundles that a node keeps beside the active one
+  // Publish what running pods compile after they are Ready as a larger bundle for all nodes.
+  bool harvest = false;
   bool paused = false;
 };
 
@@ -209,6 +211,7 @@ struct WarmupStatus {
   std::vector<BundleStatus> bundles;          // sorted by key; at most 64
   std::vector<SuspendedBundle> suspended_bundles;  // newest last; at most kSuspendedBundlesMax
   std::vector<BuilderStatus> builders;             // sorted by key; at most 64
+  std::vector<HarvestStatus> harvests;             // sorted by key; at most 64
   Starts starts;
   Summary summary;
   friend bool operator==(const WarmupStatus&, const WarmupStatus&) = default;

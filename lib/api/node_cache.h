@@ -39,6 +39,17 @@ struct LateCompiles {
   friend bool operator==(const LateCompiles&, const LateCompiles&) = default;
 };
 
+// Complete units (caches::Placement::unit) that running pods of a warmup compiled on a node after
+// they were Ready, in one tree.
+struct Harvestable {
+  std::string generation;  // name of the tree; empty: nothing can be harvested
+  std::string run_as;
+  int units = 0;        // units that the bundles of the active tree lack
+  std::string set;      // hash of all units that were compiled late in the tree
+  std::string message;  // why the tree cannot be harvested; empty: it can
+  friend bool operator==(const Harvestable&, const Harvestable&) = default;
+};
+
 // One warmup whose pods may run on this node: directories to prepare and bundles to activate. When
 // the entry is removed, files that are on the node stay there.
 struct WantedWarmup {
@@ -61,6 +72,7 @@ struct WantedWarmup {
   // spec.retain of the CacheWarmup: trees with bundles that are kept beside the active one.
   int retain = kRetainDefault;
   int64_t late_counted = 0;  // LateCompiles::report that was counted last; 0: none
+  bool harvest = false;      // report NodeWarmup::harvestable
   friend bool operator==(const WantedWarmup&, const WantedWarmup&) = default;
 };
 
@@ -92,6 +104,10 @@ struct CaptureRequest {
   // The builder's pod runs one model together with other pods: autotune results stay out of the
   // bundle (docs/design/0028-autotune-results-of-one-generation.md).
   bool grouped = false;
+  // Not empty: a harvest. The agent captures the units of this tree that were compiled after Ready,
+  // and adds them to `base_digest`. Agents that do not report NodeWarmup::harvestable get no such
+  // request.
+  std::string generation;
   friend bool operator==(const CaptureRequest&, const CaptureRequest&) = default;
 };
 
@@ -202,9 +218,11 @@ struct NodeWarmup {
   std::string uid;
   std::vector<std::string> prepared;  // run-as names whose directory is usable
   std::string generation;             // id of the active tree of the first run-as name
-  std::vector<NodeBundle> bundles;    // sorted by digest
-  LateCompiles late_compiles;         // the report that is not counted yet
-  std::string message;                // why a directory could not be prepared
+  // The wanted bundles, and if harvests are requested, the other ones of the active trees.
+  std::vector<NodeBundle> bundles;
+  LateCompiles late_compiles;  // the report that is not counted yet
+  Harvestable harvestable;     // of the tree with the most units; only if requested
+  std::string message;         // why a directory could not be prepared
   friend bool operator==(const NodeWarmup&, const NodeWarmup&) = default;
 };
 

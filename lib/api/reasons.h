@@ -76,6 +76,13 @@ inline constexpr std::string_view kPublished = "Published";
 // The bundle lacks the files of a pod that belongs to the builder's group of pods.
 inline constexpr std::string_view kRankNotCaptured = "RankNotCaptured";
 
+// Harvests: status.harvests of a CacheWarmup, and events about it
+inline constexpr std::string_view kHarvesting = "Harvesting";
+inline constexpr std::string_view kHarvested = "Harvested";
+inline constexpr std::string_view kNothingNew = "NothingNew";
+inline constexpr std::string_view kHarvestRefused = "HarvestRefused";
+inline constexpr std::string_view kHarvestFailed = "HarvestFailed";
+
 // NodeCache bundles and directories
 inline constexpr std::string_view kActive = "Active";
 inline constexpr std::string_view kFetchFailed = "FetchFailed";

@@ -12,6 +12,7 @@ constexpr std::string_view kWarm = "CacheWarmup, condition Warm";
 constexpr std::string_view kDegraded = "CacheWarmup, condition Degraded";
 constexpr std::string_view kWorkloadEvent = "workload, event";
 constexpr std::string_view kBuild = "CacheWarmup, status.builders and events";
+constexpr std::string_view kHarvest = "CacheWarmup, status.harvests and events";
 constexpr std::string_view kPodEvent = "Pod, event";
 constexpr std::string_view kBundle = "NodeCache, status.warmups[].bundles";
 constexpr std::string_view kNodeGpu = "NodeCache, status.conditions";
@@ -115,6 +116,14 @@ constexpr ReasonMeaning kReasons[] = {
     {reason::kCacheMissed, kPodEvent,
      "The node had the bundle, but the engine did not read it, compiled everything or built the "
      "native code again; the message names the remedy."},
+
+    {reason::kHarvesting, kHarvest, "A node captures units that were compiled after Ready."},
+    {reason::kHarvested, kHarvest,
+     "The units were added to the bundle, and nodes fetch the larger bundle."},
+    {reason::kNothingNew, kHarvest, "The capture added nothing to the bundle."},
+    {reason::kHarvestRefused, kHarvest, "Units cannot be harvested; the message gives the cause."},
+    {reason::kHarvestFailed, kHarvest,
+     "The capture failed; the next harvest follows after harvest.intervalMinutes."},
 
     {reason::kActive, kBundle, "The bundle is in the directory that pods mount."},
     {reason::kFetchFailed, kBundle, "The bundle could not be downloaded; the agent tries again."},

@@ -157,6 +157,8 @@ struct Settings {
   std::string builder_priority_class = "cachewarm-builder";
   int builder_jobs_max = 8;  // maximum number of builder Jobs in the cluster at any time
   int fetch_nodes_max = 32;  // maximum number of nodes in the cluster that fetch at the same time
+  // Shortest time between the beginnings of two harvests of one key (spec.harvest).
+  Duration harvest_interval = std::chrono::minutes(30);
   // True if every node that joins the cluster has a cachewarm startup taint, which keeps pods off
   // the node until its directory is prepared.
   bool fresh_nodes_tainted = false;

@@ -85,6 +85,18 @@ bool Bundles::IsWithoutSuspended(const LiveKey& key) const {
   return For(key) == nullptr && LastSuspendedFor(key) != nullptr;
 }
 
+bool Bundles::HasSuspendedFiles(const Digest& digest) const {
+  if (FindSuspended(digest) != nullptr) {
+    return true;
+  }
+  const std::string text = digest.ToString();
+  return std::none_of(published_.begin(), published_.end(),
+                      [&](const api::BundleStatus& each) { return each.digest == digest; }) &&
+         std::any_of(suspended_.begin(), suspended_.end(), [&](const api::SuspendedBundle& each) {
+           return std::find(each.extends.begin(), each.extends.end(), text) != each.extends.end();
+         });
+}
+
 std::vector<fingerprint::BundleFacts> Bundles::Facts() const {
   std::vector<fingerprint::BundleFacts> out;
   for (const api::BundleStatus& bundle : published_) {
@@ -128,7 +140,7 @@ bool IsWarm(const Context& context, const Bundles& bundles, const NodeState& nod
             const PodFactors& factors) {
   const LiveKey* key = FindKey(context, node.target, factors);
   const api::BundleStatus* bundle = key == nullptr ? nullptr : bundles.For(*key);
-  return bundle != nullptr && IsActive(node, bundle->digest);
+  return bundle != nullptr && IsServed(node, *bundle);
 }
 
 bool IsExhausted(const Context& context, const Bundles& bundles, const LiveKey& key,

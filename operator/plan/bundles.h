@@ -32,6 +32,9 @@ class Bundles {
   const api::SuspendedBundle* LastSuspendedFor(const LiveKey& key) const;
   // True if `key` has no bundle because its last one is suspended.
   bool IsWithoutSuspended(const LiveKey& key) const;
+  // True if a tree with the bundle may have files of a suspended bundle: that bundle, or one that
+  // it extends and that is not published again.
+  bool HasSuspendedFiles(const Digest& digest) const;
   // Returns the published bundles, in their order, in the form that lib/fingerprint takes.
   std::vector<fingerprint::BundleFacts> Facts() const;
 
@@ -53,7 +56,8 @@ class Bundles {
   std::map<std::string, size_t, std::less<>> serving_;  // by key: an index into published_
 };
 
-// True if the bundle that serves pods of `factors` on this node is active there.
+// True if the bundle that serves pods of `factors` on this node, or one that it extends, is active
+// there.
 bool IsWarm(const Context& context, const Bundles& bundles, const NodeState& node,
             const PodFactors& factors);
 

@@ -88,6 +88,25 @@ bool IsActive(const NodeState& node, const Digest& digest) {
   return bundle != nullptr && bundle->state == api::BundleState::kActive;
 }
 
+const api::NodeBundle* ServingBundle(const NodeState& node, const api::BundleStatus& bundle) {
+  const api::NodeBundle* own = ReportedBundle(node, bundle.digest);
+  if (node.reported == nullptr || (own != nullptr && own->state == api::BundleState::kActive)) {
+    return own;
+  }
+  const auto& reported = node.reported->bundles;
+  const auto older = std::find_if(reported.begin(), reported.end(), [&](const auto& each) {
+    return each.state == api::BundleState::kActive &&
+           std::find(bundle.extends.begin(), bundle.extends.end(), each.digest.ToString()) !=
+               bundle.extends.end();
+  });
+  return older == reported.end() ? own : &*older;
+}
+
+bool IsServed(const NodeState& node, const api::BundleStatus& bundle) {
+  const api::NodeBundle* serving = ServingBundle(node, bundle);
+  return serving != nullptr && serving->state == api::BundleState::kActive;
+}
+
 bool Fits(const Context& context, const Reserved& reserved, size_t index, const PodShape& shape) {
   const NodeState& node = context.nodes[index];
   const api::Node& object = *node.view->node;

@@ -204,6 +204,11 @@ bool NeedsProof(const api::WarmupSpec& spec);
 // True if the agent of `node` reports the bundle as active.
 bool IsActive(const NodeState& node, const Digest& digest);
 const api::NodeBundle* ReportedBundle(const NodeState& node, const Digest& digest);
+// Returns the agent's report about the bundle or, if it is not active on the node, about an active
+// bundle that it extends (BundleStatus::extends). Null if the agent reports none of them.
+const api::NodeBundle* ServingBundle(const NodeState& node, const api::BundleStatus& bundle);
+// True if the bundle, or one that it extends, is active on the node.
+bool IsServed(const NodeState& node, const api::BundleStatus& bundle);
 // True if a pod of this shape could be bound to the node now: the node is Ready, the pod selects it
 // and tolerates its taints, and it has enough unreserved capacity.
 bool Fits(const Context& context, const Reserved& reserved, size_t node, const PodShape& shape);

@@ -36,6 +36,7 @@ api::WarmupStatus MakeStatus(const Context& context, Results& results) {
                         .bundles = results.distribution.bundles.published(),
                         .suspended_bundles = results.distribution.bundles.suspended(),
                         .builders = std::move(results.distribution.builders),
+                        .harvests = std::move(results.builds.harvests),
                         .starts = std::move(results.starts.starts),
                         .summary = std::move(results.status.summary)};
   if (out.injection) {

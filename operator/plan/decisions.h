@@ -44,8 +44,8 @@ BundleReview DecideHungStarts(const Context& context);
 // follows running builds, and publishes their bundles.
 Builds DecideBuilders(const Context& context, const Acceptance& acceptance, BundleReview review);
 
-// The parts of DecideBuilders() that other files have. Each changes `builder`, one of
-// `builds.builders`, and adds to `builds`.
+// The parts of DecideBuilders() that other files have. Each adds to `builds`, and changes its
+// argument `builder`, one of `builds.builders`.
 //
 // captures/captures.cc: asks the agent to capture the cache directory of a builder whose container
 // has started, and updates `builder` from the agent's answers. Calls FollowRanks once that
@@ -55,6 +55,9 @@ void FollowCapture(const Context& context, Builds& builds, api::BuilderStatus& b
 // the captures of the other pods of its group (its ranks), one at a time. Completes the build
 // (builders/publication.h) when no pod is left.
 void FollowRanks(const Context& context, Builds& builds, api::BuilderStatus& builder);
+// captures/harvests.cc: elects, for each key, the node whose late units extend the bundle of the
+// key (spec.harvest), follows its capture, and replaces the bundle by the larger one.
+void DecideHarvests(const Context& context, const Acceptance& acceptance, Builds& builds);
 // builders/sent_requests.cc: plans to send spec.compile.requests to `pod`, the pod of a builder Job
 // or of the Job of its proof, and fails the build if a request failed. Returns true once all
 // requests have been answered, or if there are none to send.

@@ -54,6 +54,7 @@ struct Builds {
   std::vector<DesiredJob> jobs_to_create;
   std::vector<std::string> jobs_to_delete;
   std::vector<DesiredBuildRequests> requests;
+  std::vector<api::HarvestStatus> harvests;  // status.harvests
   Effects effects;
 };
 

@@ -96,7 +96,7 @@ def test_registry_and_limits_are_in_the_configuration(helm):
         "--set", "registry.maxConnections=8,registry.bytesPerSecond=50000000",
         "--set", "limits.files=1000,limits.bytes=137438953472",
         "--set", "builders.jobsMax=3,fetch.nodesMax=8,freshNodes.tainted=true",
-        "--set", "engineLogs.enabled=true",
+        "--set", "engineLogs.enabled=true,harvest.intervalMinutes=5",
         "--set", "agent.nodeFacts=/etc/cachewarm-node/facts.yaml")
     assert config_of(rendered) == {
         "store": "oci://r.local:5000/cw", "root": "/var/lib/cachewarm",
@@ -105,6 +105,7 @@ def test_registry_and_limits_are_in_the_configuration(helm):
         "redis": {"endpoint": True},
         "builders": {"jobsMax": 3}, "fetch": {"nodesMax": 8},
         "freshNodes": {"tainted": True}, "engineLogs": {"enabled": True},
+        "harvest": {"intervalMinutes": 5},
         "registry": {"insecure": ["r.local:5000", "s.local"],
                      "clientCertificateFile": "/etc/cachewarm-registry/tls.crt",
                      "clientKeyFile": "/etc/cachewarm-registry/tls.key",

@@ -87,6 +87,7 @@ void Captures::Forget(const std::vector<CaptureOrder>& orders) {
 
 void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   const api::CaptureRequest& request = order.request;
+  const bool is_harvest = !request.generation.empty();
   const MonoTime now = context_.clock.Monotonic();
   if (now < capture.failure.not_before) {
     return;
@@ -95,7 +96,7 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
     return Wait(capture, "", "the spec of this NodeCache does not list the warmup yet");
   }
   if (const absl::Status valid = CheckRequest(request, context_.node); !valid.ok()) {
-    return RecordError(valid, capture);
+    return RecordError(valid, is_harvest, capture);
   }
   const std::string generation = FindGeneration(order);
   if (generation.empty()) {
@@ -103,7 +104,10 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
                 "waiting for the builder's start time, to find out which directory it mounted");
   }
   if (IsDamagedTree(context_.root, generation)) {
-    return RecordError(DamagedError(generation), capture);
+    return RecordError(DamagedError(generation), is_harvest, capture);
+  }
+  if (is_harvest && !MayHarvest(order, capture)) {
+    return;
   }
   absl::StatusOr<SettleSample> observed = Sample(order, capture, generation, false);
   const Duration settle = Duration(1000) * request.settle_seconds;
@@ -114,7 +118,7 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
     quiet = observed.ok() && capture.settle.Observe(*observed, now, settle);
   }
   if (!observed.ok()) {
-    return RecordError(observed.status(), capture);
+    return RecordError(observed.status(), is_harvest, capture);
   }
   const SettleSample& sample = *observed;
   if (request.ready_time == WallTime{}) {
@@ -132,6 +136,30 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
                             sample.files, sample.bytes));
   }
   Start(order, capture, generation);
+}
+
+bool Captures::MayHarvest(const CaptureOrder& order, Capture& capture) {
+  if (!order.harvest.refusal.empty()) {
+    Refuse(capture, order.harvest.refusal);
+    return false;
+  }
+  if (!order.harvest.wait.empty()) {
+    capture.settle.Restart();
+    Wait(capture, "", order.harvest.wait);
+    return false;
+  }
+  if (order.harvest.used == nullptr) {
+    Refuse(capture, "the agent does not know what running pods compiled in the tree");
+    return false;
+  }
+  return true;
+}
+
+void Captures::Refuse(Capture& capture, std::string message) {
+  capture.status.state = api::CaptureState::kFailed;
+  capture.status.reason = std::string(api::reason::kHarvestRefused);
+  capture.status.message = std::move(message);
+  capture.done = true;
 }
 
 absl::StatusOr<SettleSample> Captures::Sample(const CaptureOrder& order, Capture& capture,
@@ -152,6 +180,9 @@ absl::StatusOr<SettleSample> Captures::Sample(const CaptureOrder& order, Capture
 }
 
 std::string Captures::FindGeneration(const CaptureOrder& order) const {
+  if (!order.request.generation.empty()) {
+    return order.request.generation;
+  }
   if (order.request.started_time == WallTime{}) {
     return {};
   }
@@ -207,7 +238,8 @@ void Captures::Start(const CaptureOrder& order, Capture& capture, const std::str
                           .ns = order.ns,
                           .name = order.name,
                           .older = order.bundles,
-                          .used = UsedIn(record, *order.table),
+                          .used = order.harvest.used != nullptr ? *order.harvest.used
+                                                                : UsedIn(record, *order.table),
                           .threads = context_.transfer_threads,
                           .private_key_file = context_.keys.private_key_file,
                           .engine_factors = std::move(factors),
@@ -249,22 +281,26 @@ void Captures::Collect() {
 }
 
 void Captures::RecordOutcome(const Ended& ended, Capture& capture) {
+  const bool is_harvest = !ended.request.generation.empty();
   if (ended.outcome.ok() && IsDamagedTree(context_.root, ended.generation)) {
-    RecordError(DamagedError(ended.generation), capture);
+    RecordError(DamagedError(ended.generation), is_harvest, capture);
   } else if (ended.outcome.ok()) {
     RecordPublished(ended, capture);
   } else if (!absl::IsCancelled(ended.outcome.status())) {
-    RecordError(ended.outcome.status(), capture);
+    RecordError(ended.outcome.status(), is_harvest, capture);
   }
 }
 
-void Captures::RecordError(const absl::Status& status, Capture& capture) {
+void Captures::RecordError(const absl::Status& status, bool is_harvest, Capture& capture) {
   if (absl::IsAborted(status)) {
     ++capture.changed;
     capture.settle.Restart();
     context_.metrics.captures.Add({"changed"});
     return Wait(capture, api::reason::kCacheNotSettled,
                 fmt::format("{} ({} times)", Message(status), capture.changed));
+  }
+  if (is_harvest && !IsWorthWaiting(status)) {
+    return Refuse(capture, Message(status));
   }
   const bool is_new = capture.failure.message != Message(status);
   RecordFailure(capture.failure, FaultKind::kStore, status,

@@ -10,6 +10,7 @@
 #include "agent/steps/capturing/publication.h"
 #include "agent/steps/capturing/settle.h"
 #include "agent/steps/context.h"
+#include "agent/steps/late_units.h"
 #include "agent/sync/history.h"
 #include "agent/sync/inventory.h"
 
@@ -22,13 +23,15 @@ struct CaptureOrder {
   std::string name;  // name of the warmup
   std::vector<Digest> bundles;  // bundles of the warmup that this node should have
   std::shared_ptr<const caches::CacheTable> table;
+  HarvestSource harvest;  // if the request is a harvest
 };
 
 // Executes the capture requests for this node. Waits until no file in the builder's tree has
 // changed for `settle_seconds` (it has settled), packs and publishes the tree on a worker thread,
 // and keeps the result on disk until the request is removed. A failure is retried with backoff as
-// long as the request exists. The state stays Packing during the first retries, and becomes Failed
-// (PublishFailed) if the failure persists or a retry cannot help. Call on the sync thread.
+// long as the request exists; a harvest is only retried if that may help. The state stays Packing
+// during the first retries, and becomes Failed (PublishFailed) if the failure persists or a retry
+// cannot help. Call on the sync thread.
 class Captures {
  public:
   // Reads the results of an earlier process from the disk.
@@ -65,7 +68,12 @@ class Captures {
 
   void Forget(const std::vector<CaptureOrder>& orders);
   void Advance(const CaptureOrder& order, Capture& capture);
-  // Returns the id of the tree that the builder's container mounted; empty if unknown.
+  // Checks whether a harvest may go on, and records why it may not.
+  static bool MayHarvest(const CaptureOrder& order, Capture& capture);
+  // Records that the harvest can never succeed.
+  static void Refuse(Capture& capture, std::string message);
+  // Returns the id of the tree that the builder's container mounted, or that is harvested; empty if
+  // unknown.
   std::string FindGeneration(const CaptureOrder& order) const;
   std::string MostUsed(const std::vector<std::string>& generations,
                        const CaptureOrder& order) const;
@@ -76,7 +84,7 @@ class Captures {
   void Start(const CaptureOrder& order, Capture& capture, const std::string& generation);
   void Collect();
   void RecordOutcome(const Ended& ended, Capture& capture);
-  void RecordError(const absl::Status& status, Capture& capture);
+  void RecordError(const absl::Status& status, bool is_harvest, Capture& capture);
   void RecordPublished(const Ended& ended, Capture& capture);
   static void Wait(Capture& capture, std::string_view reason, std::string message);
 

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "lib/base/status.h"
@@ -13,6 +15,7 @@
 #include "lib/capture/bundle_parts.h"
 #include "lib/capture/selection.h"
 #include "lib/fingerprint/key.h"
+#include "lib/fs/file.h"
 
 namespace cachewarm::agent {
 absl::Status CheckRequest(const api::CaptureRequest& request, const fingerprint::NodeFacts& node) {
@@ -107,6 +110,57 @@ absl::StatusOr<std::optional<bundle::Bundle>> BaseOf(const bundle::RepositoryRef
   return previous;
 }
 
+// True if the tree has other bytes at the path of the bundle's entry.
+absl::StatusOr<bool> Differs(const PublishJob& job, const capture::TreeFile& file,
+                             const bundle::Entry& entry) {
+  if (file.stat.bytes != entry.bytes) {
+    return true;
+  }
+  if (job.on_opening) {
+    job.on_opening(file.path);
+  }
+  CW_ASSIGN_OR_RETURN(const std::string bytes, fs::ReadFile(job.tree, file.path, entry.bytes));
+  return DigestOf(bytes) != entry.digest;
+}
+
+// Removes the sets of autotune results of which the bundle has other bytes at a common path: they
+// are of another tuning, and a mix of two can hang an engine
+// (docs/design/0028-autotune-results-of-one-generation.md).
+absl::Status RemoveOtherTunings(const PublishJob& job, const bundle::Bundle& base,
+                                std::vector<capture::TreeFile>& files) {
+  std::map<std::string_view, const bundle::Entry*> entries;
+  for (const bundle::Entry& entry : base.config.entries) {
+    entries.emplace(entry.path, &entry);
+  }
+  std::set<std::string> others;
+  for (const capture::TreeFile& file : files) {
+    const auto entry = entries.find(file.path);
+    const std::string& set = file.placement.autotune_set;
+    if (set.empty() || entry == entries.end() || others.contains(set)) {
+      continue;
+    }
+    CW_ASSIGN_OR_RETURN(const bool differs, Differs(job, file, *entry->second));
+    if (differs) {
+      others.insert(set);
+    }
+  }
+  std::erase_if(files,
+                [&](const auto& file) { return others.contains(file.placement.autotune_set); });
+  return absl::OkStatus();
+}
+
+// Checks the base of a harvest, and removes the files that may not be added to it.
+absl::Status PrepareHarvest(const PublishJob& job, const bundle::Bundle& base,
+                            std::vector<capture::TreeFile>& files) {
+  if (base.manifest.layers.size() >= size_t{bundle::kLayersMax}) {
+    return absl::FailedPreconditionError(
+        fmt::format("the bundle has {} layers, the most that a bundle may have; a new build of it "
+                    "has fewer",
+                    base.manifest.layers.size()));
+  }
+  return RemoveOtherTunings(job, base, files);
+}
+
 // Returns the facts of the new bundle. With a base_digest, the new bundle also contains the files
 // of that bundle, so the facts of both are united.
 bundle::Facts FactsOf(const PublishJob& job, const capture::Selection& selection,
@@ -133,7 +187,7 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
     std::erase_if(used, [](const auto& file) { return !file.placement.autotune_set.empty(); });
   }
   CW_ASSIGN_OR_RETURN(
-      const capture::Selection selection,
+      capture::Selection selection,
       capture::SelectFiles(std::move(used), {.tree = job.tree, .on_opening = job.on_opening}));
   if (selection.files.empty()) {
     return absl::NotFoundError(selection.truncated.empty()
@@ -145,6 +199,12 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
                                     .repository = fmt::format("{}/{}", job.ns, job.name)};
   const std::string tag = bundle::KeyTagOf(job.request.key);
   CW_ASSIGN_OR_RETURN(const std::optional<bundle::Bundle> base, BaseOf(place, job, tag, stop));
+  if (!job.request.generation.empty()) {
+    if (!base.has_value() || job.request.base_digest.empty()) {
+      return absl::FailedPreconditionError("a harvest needs the bundle that it extends");
+    }
+    CW_RETURN_IF_ERROR(PrepareHarvest(job, *base, selection.files));
+  }
   const bundle::Facts facts = FactsOf(job, selection, base);
   CW_ASSIGN_OR_RETURN(
       bundle::Publication publication,

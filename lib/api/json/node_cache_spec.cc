@@ -67,6 +67,7 @@ constexpr Field<WantedWarmup> kWantedWarmup[] = {
         {.name = "retain", .limit = {.max = kRetainMax}, .shape = ShapeOf<int, kNoTable>},
         &ReadRetain, &WriteRetain),
     Optional<&WantedWarmup::late_counted>("lateCompilesCounted"),
+    Optional<&WantedWarmup::harvest>("harvest"),
 };
 
 constexpr Field<KeyFactors> kKeyFactors[] = {
@@ -89,6 +90,7 @@ constexpr Field<CaptureRequest> kCaptureRequest[] = {
     Optional<&CaptureRequest::ready_time>("readyTime"),
     Optional<&CaptureRequest::base_digest>("baseDigest"),
     Optional<&CaptureRequest::grouped>("grouped"),
+    Optional<&CaptureRequest::generation>("generation", kTreeName),
 };
 
 constexpr Field<StartWindow> kStartWindow[] = {

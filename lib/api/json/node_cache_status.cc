@@ -70,12 +70,21 @@ constexpr Field<LateCompiles> kLateCompiles[] = {
     Optional<&LateCompiles::last_time>("lastTime"),
 };
 
+constexpr Field<Harvestable> kHarvestable[] = {
+    Optional<&Harvestable::generation>("generation", kTreeName),
+    Optional<&Harvestable::run_as>("runAs", kRunAs),
+    Optional<&Harvestable::units>("units", {.max = kLateEntriesMax}),
+    Optional<&Harvestable::set>("set", kHash),
+    Optional<&Harvestable::message>("message", kMessage),
+};
+
 constexpr Field<NodeWarmup> kNodeWarmup[] = {
     Required<&NodeWarmup::uid>("uid", kUid),
     Optional<&NodeWarmup::prepared>("prepared", {.items = kRunAsMax, .bytes = kRunAs.bytes}),
     Optional<&NodeWarmup::generation>("generation", {.bytes = 128}),
     Optional<&NodeWarmup::bundles, kNodeBundle>("bundles", {.items = kNodeBundlesMax}),
     Optional<&NodeWarmup::late_compiles, kLateCompiles>("lateCompiles"),
+    Optional<&NodeWarmup::harvestable, kHarvestable>("harvestable"),
     Optional<&NodeWarmup::message>("message", kMessage),
 };
 

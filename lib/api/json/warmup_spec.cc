@@ -193,6 +193,7 @@ constexpr Field<WarmupSpec> kWarmupSpec[] = {
     Always<&WarmupSpec::gate, kGateSpec>("gate"),
     Always<&WarmupSpec::hang_seconds>("hangSeconds", {.min = 10, .max = kSecondsMax}),
     Always<&WarmupSpec::retain>("retain", {.max = kRetainMax}),
+    Optional<&WarmupSpec::harvest>("harvest"),
     Always<&WarmupSpec::paused>("paused"),
     Check<&CheckWhosePods>(),
 };

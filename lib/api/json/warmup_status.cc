@@ -60,6 +60,7 @@ constexpr Field<SuspendedBundle> kSuspendedBundle[] = {
     Optional<&SuspendedBundle::cpu_class>("cpuClass", kCpuClass),
     Optional<&SuspendedBundle::image>("image", kImage),
     Always<&SuspendedBundle::native>("native"),
+    Optional<&SuspendedBundle::extends>("extends", {.items = kExtendedBundlesMax, .bytes = 71}),
     Optional<&SuspendedBundle::message>("message", kMessage),
     Optional<&SuspendedBundle::suspended_time>("suspendedTime"),
     Optional<&SuspendedBundle::hung_starts, kHungStart>("hungStarts", {.items = kHungStartsMax}),
@@ -88,6 +89,8 @@ constexpr Field<BundleStatus> kBundleStatus[] = {
     Optional<&BundleStatus::message>("message", kMessage),
     Optional<&BundleStatus::digest>("digest"),
     Optional<&BundleStatus::published_time>("publishedTime"),
+    Optional<&BundleStatus::harvested_time>("harvestedTime"),
+    Optional<&BundleStatus::extends>("extends", {.items = kExtendedBundlesMax, .bytes = 71}),
     Optional<&BundleStatus::hung_starts, kHungStart>("hungStarts", {.items = kHungStartsMax}),
     Optional<&BundleStatus::factors, kStartFactor>("factors", {.items = kStartFactorsMax}),
 };
@@ -133,6 +136,26 @@ constexpr Field<BuilderStatus> kBuilderStatus[] = {
     Optional<&BuilderStatus::finished_time>("finishedTime"),
     Optional<&BuilderStatus::captured, kCapturedBundle>("captured"),
     Optional<&BuilderStatus::proof, kProofStatus>("proof"),
+};
+
+constexpr Field<HarvestStatus> kHarvestStatus[] = {
+    Required<&HarvestStatus::key>("key", kKey),
+    Optional<&HarvestStatus::number>("number"),
+    Optional<&HarvestStatus::node>("node", kName),
+    Optional<&HarvestStatus::pod_uid>("podUID", {.bytes = kUidBytes}),
+    Optional<&HarvestStatus::run_as>("runAs", {.bytes = kRunAs.bytes}),
+    Optional<&HarvestStatus::generation>("generation", {.bytes = kTreeName.bytes}),
+    Optional<&HarvestStatus::units>("units"),
+    Optional<&HarvestStatus::set>("set", kHash),
+    Optional<&HarvestStatus::base_digest>("baseDigest"),
+    Optional<&HarvestStatus::digest>("digest"),
+    Optional<&HarvestStatus::started_time>("startedTime"),
+    Optional<&HarvestStatus::finished_time>("finishedTime"),
+    Optional<&HarvestStatus::reason>("reason", kReason),
+    Optional<&HarvestStatus::message>("message", kMessage),
+    Optional<&HarvestStatus::refusal>("refusal", kMessage),
+    Optional<&HarvestStatus::harvested_sets>("harvestedSets",
+                                             {.items = kHarvestedSetsMax, .bytes = kHash.bytes}),
 };
 
 constexpr Field<StartCounts> kStartCounts[] = {
@@ -215,6 +238,7 @@ constexpr Field<WarmupStatus> kWarmupStatus[] = {
     Optional<&WarmupStatus::suspended_bundles, kSuspendedBundle>("suspendedBundles",
                                                                  {.items = kSuspendedBundlesMax}),
     Optional<&WarmupStatus::builders, kBuilderStatus>("builders", {.items = kKeysMax}),
+    Optional<&WarmupStatus::harvests, kHarvestStatus>("harvests", {.items = kKeysMax}),
     Optional<&WarmupStatus::starts, kStarts>("starts"),
     Optional<&WarmupStatus::summary, kSummary>("summary"),
 };

@@ -149,6 +149,16 @@ std::vector<const PodView*> PodsThatMissed(const Context& context, const Builds&
   return out;
 }
 
+// True if a bundle with files of a suspended one is active on the node.
+bool HasSuspendedTree(const Bundles& bundles, const NodeState& node) {
+  return node.reported != nullptr &&
+         std::any_of(node.reported->bundles.begin(), node.reported->bundles.end(),
+                     [&](const api::NodeBundle& each) {
+                       return each.state == api::BundleState::kActive &&
+                              bundles.HasSuspendedFiles(each.digest);
+                     });
+}
+
 // Returns the running pods of `key` that may become the builder of a key without a bundle, earliest
 // start first. Excludes pods that may have started with a bundle that is suspended now: their
 // directories have its files, so a capture would publish them again.
@@ -159,7 +169,7 @@ std::vector<const PodView*> BuilderPods(const Context& context, const Builds& bu
   std::erase_if(out, [&](const PodView* pod) {
     return suspended != nullptr &&
            (pod->container->started_time <= suspended->suspended_time ||
-            IsActive(context.nodes[static_cast<size_t>(pod->node)], suspended->digest));
+            HasSuspendedTree(builds.bundles, context.nodes[static_cast<size_t>(pod->node)]));
   });
   return out;
 }
@@ -425,6 +435,7 @@ Builds DecideBuilders(const Context& context, const Acceptance& acceptance, Bund
   }
   if (context.paused()) {
     FailRunningJobs(context, builds);
+    DecideHarvests(context, acceptance, builds);
     return builds;
   }
   if (!NeedsProof(context.in.warmup.spec)) {
@@ -447,6 +458,7 @@ Builds DecideBuilders(const Context& context, const Acceptance& acceptance, Bund
     }
     ElectInGroups(context, builds);
   }
+  DecideHarvests(context, acceptance, builds);
   DeleteDoneJobs(context, builds);
   return builds;
 }

@@ -66,9 +66,8 @@ void SetBundles(const Context& context, const Wanted& wanted, size_t index,
 }
 
 bool HasSuspended(const Bundles& bundles, const api::WantedWarmup& entry) {
-  return std::any_of(entry.bundles.begin(), entry.bundles.end(), [&](const auto& bundle) {
-    return bundles.FindSuspended(bundle.digest) != nullptr;
-  });
+  return std::any_of(entry.bundles.begin(), entry.bundles.end(),
+                     [&](const auto& bundle) { return bundles.HasSuspendedFiles(bundle.digest); });
 }
 
 // Removes suspended bundles from a node's desired entry. If the present entry lists a suspended
@@ -76,9 +75,8 @@ bool HasSuspended(const Bundles& bundles, const api::WantedWarmup& entry) {
 // would keep the present directory, which has the suspended files.
 void RemoveSuspended(const Bundles& bundles, bool is_present, api::WantedWarmup& entry) {
   entry.renew += is_present ? 1 : 0;
-  std::erase_if(entry.bundles, [&](const auto& bundle) {
-    return bundles.FindSuspended(bundle.digest) != nullptr;
-  });
+  std::erase_if(entry.bundles,
+                [&](const auto& bundle) { return bundles.HasSuspendedFiles(bundle.digest); });
 }
 
 template <typename Entry>
@@ -131,7 +129,8 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
                           .name = context.in.warmup.name,
                           .run_as = wanted.run_as,
                           .caches = context.in.warmup.spec.caches,
-                          .retain = context.in.warmup.spec.retain};
+                          .retain = context.in.warmup.spec.retain,
+                          .harvest = context.in.warmup.spec.harvest};
   const api::WantedWarmup* before = present.warmups.empty() ? nullptr : &present.warmups.front();
   if (before != nullptr) {
     entry.renew = before->renew;
@@ -204,15 +203,20 @@ const api::WantedWarmup* PresentEntry(const std::string& uid, const NodeState& n
 
 std::optional<WallTime> ActiveSince(const Context& context, const NodeState& node,
                                     const api::BundleStatus& bundle) {
-  if (!IsActive(node, bundle.digest)) {
+  if (!IsServed(node, bundle)) {
     return std::nullopt;
   }
+  const api::NodeBundle& serving = *ServingBundle(node, bundle);
   const api::WantedWarmup* entry = PresentEntry(context.uid(), node);
   if (entry == nullptr) {
     return bundle.published_time;
   }
-  const auto fetch = std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(ReportedBundle(node, bundle.digest)->fetch_seconds));
+  if (serving.digest != bundle.digest && entry->fetch_granted_time >= bundle.harvested_time) {
+    // The fetch slot is that of the larger bundle. The node had this one before the harvest.
+    return std::max(bundle.published_time, bundle.harvested_time);
+  }
+  const auto fetch =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(serving.fetch_seconds));
   return std::max(bundle.published_time, entry->fetch_granted_time + fetch);
 }
 

@@ -34,7 +34,7 @@ void Classify(const DistributedContext& context, const WaitEstimator& estimator,
     }
     return;
   }
-  const api::NodeBundle* reported = ReportedBundle(node, bundle->digest);
+  const api::NodeBundle* reported = ServingBundle(node, *bundle);
   const bool failed = reported != nullptr && reported->state == api::BundleState::kFailed;
   if (reported != nullptr && reported->state == api::BundleState::kActive) {
     out.warm.push_back(index);

@@ -46,10 +46,20 @@ bool AwaitsDevices(const Context& context, const NodeView& view) {
          (!has_facts || view.cache->status.node.devices > 0);
 }
 
+// Returns the agent's report about the bundle, or about one that it extends (ServingBundle).
+const api::NodeBundle* FindReport(const Bundles& bundles, const NodeState& node,
+                                  const Digest& digest) {
+  const auto& published = bundles.published();
+  const auto found = std::find_if(published.begin(), published.end(),
+                                  [&](const auto& each) { return each.digest == digest; });
+  return found == published.end() ? ReportedBundle(node, digest) : ServingBundle(node, *found);
+}
+
 ReadinessState EvaluateBundles(const Context& context, const NodeState& node) {
+  const Bundles bundles(context);
   for (const api::WantedBundle& wanted :
-       WantedBundles(context, Bundles(context), static_cast<size_t>(node.target))) {
-    const api::NodeBundle* reported = ReportedBundle(node, wanted.digest);
+       WantedBundles(context, bundles, static_cast<size_t>(node.target))) {
+    const api::NodeBundle* reported = FindReport(bundles, node, wanted.digest);
     if (reported != nullptr && reported->state == api::BundleState::kFailed &&
         reported->reason != reason::kFetchFailed) {
       return ReadinessState::kFailed;

@@ -162,6 +162,7 @@ SuspendedBundle MakeSuspended(const Context& context, const BundleStatus& bundle
           .cpu_class = bundle.cpu_class,
           .image = bundle.image,
           .native = bundle.native,
+          .extends = bundle.extends,
           .suspended_time = context.stamp(),
           .hung_starts = bundle.hung_starts,
           .message = TruncateMessage(Describe(bundle))};

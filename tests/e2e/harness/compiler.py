@@ -56,6 +56,18 @@ def compiler(
     return Sleeper(name=name, replicas=0, nodes=nodes, script=script, container=settings)
 
 
+def late_compiler(name: str, nodes: tuple[str, ...], after: int) -> Sleeper:
+    """Compiles one kernel at its start. Once it was a hit, it needs another one `after` seconds
+    later, when it is Ready, as for a batch size that the first request brings."""
+    server = compiler(name, nodes)
+    server.script = (
+        f"load() {{\n{_compile(2)}}}\n"
+        "seen=$(load)\necho $seen\n"
+        f'if [ "$seen" = hit ]; then (sleep {after}; KERNEL_KEY=-late; load) & fi\n' + _SERVE
+    )
+    return server
+
+
 def trainer(name: str, nodes: tuple[str, ...]) -> Sleeper:
     """A workload for Jobs: its pod compiles and ends."""
     never = {"restartPolicy": "Never"}

@@ -45,6 +45,7 @@ class LoopTest : public ::testing::Test, protected Workbench {
     }
     warmup.renew = renew_;
     warmup.caches = caches_;
+    warmup.harvest = harvests_;
     node_cache.spec.warmups = {warmup};
     loop_->SetDesired(std::make_shared<const api::NodeCache>(node_cache));
   }
@@ -91,6 +92,7 @@ class LoopTest : public ::testing::Test, protected Workbench {
   api::NodeCacheSpec spec_;
   std::vector<api::CacheChoice> caches_;
   int renew_ = 0;
+  bool harvests_ = false;
   std::unique_ptr<Loop> loop_;
   std::string target_;
   api::NodeCacheStatus status_;

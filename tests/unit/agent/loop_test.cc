@@ -261,6 +261,40 @@ TEST_F(LoopTest, ReportsLateCompilesUntilTheyAreCounted) {
   EXPECT_EQ(Warmup().late_compiles, api::LateCompiles());
 }
 
+TEST_F(LoopTest, HarvestsWhatARunningPodCompiled) {
+  const Digest base = Publish({{kAutogradFile, "bundled"}});
+  harvests_ = true;
+  Want({base});
+  ASSERT_TRUE(IterateUntilActive()) << Bundle(0).message;
+  loop_->RunIteration();
+  const std::string tree = Warmup().generation;
+  root_.Write(GenerationPath(tree) + "/" + kIndexFile, "late");
+  watcher_.SetEvents(
+      tree,
+      {{.type = FileEventType::kMovedTo, .time = clock_.Now() + seconds(5), .path = kIndexFile}});
+  for (int i = 0; i < 10; ++i) {
+    clock_.Advance(seconds(10));
+    loop_->RunIteration();
+  }
+  ASSERT_EQ(Warmup().harvestable.units, 1) << Warmup().harvestable.message;
+  api::CaptureRequest request = Request();
+  request.ready_time = clock_.Now();
+  request.base_digest = base;
+  request.generation = Warmup().harvestable.generation;
+  spec_.captures = {request};
+  Want({base});
+  loop_->RunIteration();
+  clock_.Advance(seconds(request.settle_seconds));
+  ASSERT_TRUE(IterateUntil([this] {
+    return status_.captures.at(0).state == api::CaptureState::kPushed;
+  })) << status_.captures.at(0).message;
+  EXPECT_EQ(status_.captures[0].files, 2);
+  Want({status_.captures[0].digest});
+  ASSERT_TRUE(IterateUntilActive()) << Bundle(0).message;
+  loop_->RunIteration();
+  EXPECT_EQ(Warmup().harvestable.units, 0) << "the larger bundle has the unit";
+}
+
 TEST_F(LoopTest, ReportsCaptureUntilRequestIsRemoved) {
   Want({});
   loop_->RunIteration();

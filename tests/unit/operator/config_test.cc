@@ -82,18 +82,22 @@ TEST(OperatorConfig, FileSetsNodeSettings) {
   ASSERT_TRUE(defaults.ok());
   EXPECT_EQ(defaults->config.builder_jobs_max, 8);
   EXPECT_EQ(defaults->config.fetch_nodes_max, 32);
+  EXPECT_EQ(defaults->config.harvest_minutes, 30);
   EXPECT_FALSE(defaults->config.fresh_nodes_tainted);
   const auto parsed =
       Parse({.arguments = {"--config=/c.yaml"},
              .files = {{"/c.yaml",
-                        "fetch:\n  nodesMax: 7\n"
+                        "fetch:\n  nodesMax: 7\nharvest:\n  intervalMinutes: 5\n"
                         "freshNodes:\n  tainted: true\nbuilders:\n  jobsMax: 3\n"}}});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->config.builder_jobs_max, 3);
   EXPECT_EQ(parsed->config.fetch_nodes_max, 7);
+  EXPECT_EQ(parsed->config.harvest_minutes, 5);
   EXPECT_TRUE(parsed->config.fresh_nodes_tainted);
   const auto none = Parse({.arguments = {"--fetch-nodes-max=0"}});
   EXPECT_THAT(Message(none.status()), HasSubstr("--fetch-nodes-max"));
+  const auto always = Parse({.arguments = {"--harvest-interval-minutes=0"}});
+  EXPECT_THAT(Message(always.status()), HasSubstr("--harvest-interval-minutes"));
 }
 
 TEST(OperatorConfig, EmptyFileChangesNothing) {

@@ -143,8 +143,10 @@ class OperatorSettings : public ::testing::Test {
       const codec::Json* warmups = codec::At(*object, {"spec", "warmups"});
       for (size_t i = 0; warmups != nullptr && i < warmups->size(); ++i) {
         const codec::Json& warmup = (*warmups)[i];
-        prepared.push_back(
-            {{"uid", warmup["uid"]}, {"prepared", warmup.value("runAs", codec::Json::array())}});
+        codec::Json reported = {{"uid", warmup["uid"]},
+                                {"prepared", warmup.value("runAs", codec::Json::array())}};
+        reported.update(also_reported_);
+        prepared.push_back(std::move(reported));
       }
       const codec::Json status = {
           {"node",
@@ -206,6 +208,7 @@ class OperatorSettings : public ::testing::Test {
 
   std::string ns_ = "cachewarm-system";
   std::vector<std::string> flags_;
+  codec::Json also_reported_ = codec::Json::object();  // about each warmup
   fakes::FakeClock clock_;
   fakes::FakeApiServer server_;
   fakes::MemoryLog log_;
@@ -254,6 +257,61 @@ TEST_P(FetchNodesMax, LimitsFetchingNodes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FetchNodesMax, ::testing::Values(1, 2));
+
+class HarvestIntervalMinutes : public OperatorSettings, public ::testing::WithParamInterface<int> {
+ protected:
+  // The last harvest of the bundle began 5 minutes ago, and a running pod has compiled since.
+  void PutHarvestedBundle() {
+    PutBundle();
+    server_.Edit(kube::kCacheWarmups, {"default", "llama"}, [&](codec::Json& warmup) {
+      warmup["spec"]["harvest"] = true;
+      const codec::Json& bundle = warmup["status"]["bundles"][0];
+      warmup["status"]["harvests"] = {
+          {{"key", bundle["key"]},
+           {"number", 1},
+           {"digest", bundle["digest"]},
+           {"startedTime", FormatTime(clock_.Now() - std::chrono::minutes(5))},
+           {"finishedTime", FormatTime(clock_.Now() - std::chrono::minutes(4))}}};
+      also_reported_ = {
+          {"bundles", {{{"digest", bundle["digest"]}, {"state", "Active"}}}},
+          {"harvestable",
+           {{"generation", "tree"}, {"runAs", "image"}, {"units", 3}, {"set", "0123"}}}};
+    });
+  }
+  void PutRunningPod() {
+    codec::Json pod = PodObject("llama-0");
+    pod["metadata"]["annotations"][std::string(api::kWarmupAnnotation)] = "llama";
+    pod["spec"]["nodeName"] = "n1";
+    pod["spec"]["volumes"] = {
+        {{"name", std::string(api::kVolume)},
+         {"hostPath", {{"path", "/var/lib/cachewarm/default/llama/uid-llama/image"}}}}};
+    const std::string started = FormatTime(clock_.Now() - std::chrono::hours(1));
+    pod["status"] = {
+        {"phase", "Running"},
+        {"conditions", {{{"type", "Ready"}, {"status", "True"}, {"lastTransitionTime", started}}}},
+        {"containerStatuses",
+         {{{"name", "server"},
+           {"ready", true},
+           {"restartCount", 0},
+           {"state", {{"running", {{"startedAt", started}}}}}}}}};
+    server_.Put(kube::kPods, pod);
+  }
+};
+
+TEST_P(HarvestIntervalMinutes, LimitsHarvestsOfABundle) {
+  PutNode("n1");
+  PutWarmup();
+  PutHarvestedBundle();
+  PutRunningPod();
+  Start(fmt::format("harvest: {{intervalMinutes: {}}}\nbuilders: {{jobsMax: 0}}\n", GetParam()));
+  const auto captures = [&] {
+    const kube::Object cache = server_.Find(kube::kNodeCaches, {.name = "n1"});
+    return codec::At(*cache, {"spec", "captures"}) != nullptr;
+  };
+  EXPECT_EQ(InTime(captures, 40), GetParam() < 5) << Warmup()["status"].dump();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HarvestIntervalMinutes, ::testing::Values(4, 60));
 
 class FreshNodesTainted : public OperatorSettings, public ::testing::WithParamInterface<bool> {};
 
@@ -428,6 +486,7 @@ TEST(EverySettingHasATest, OfTheOperator) {
                         {"--workers", {here, "LimitConcurrentReconciles"}},
                         {"--builder-jobs-max", {here, "LimitsBuilderJobs"}},
                         {"--fetch-nodes-max", {here, "LimitsFetchingNodes"}},
+                        {"--harvest-interval-minutes", {here, "LimitsHarvestsOfABundle"}},
                         {"--fresh-nodes-tainted", {here, "AllowsInjectionBeforeAnyNodeFits"}},
                         {"--engine-logs", {here, "AreReadAfterAStart"}},
                     });

@@ -125,6 +125,20 @@ TEST(ReportWarmups, BundleOfOlderUnionIsActive) {
   EXPECT_EQ(scenario.Report().bundles[0].state, api::BundleState::kActive);
 }
 
+TEST(ReportWarmups, BundleOfTheActiveTreeIsReportedWhileALargerOneIsFetched) {
+  Scenario scenario;
+  scenario.Link(scenario.Id({DigestNumber(7)}), {DigestNumber(7)});
+  EXPECT_EQ(scenario.Report().bundles.size(), 1U) << "only the wanted one";
+  scenario.desired.warmups[0].harvest = true;
+  const api::NodeWarmup report = scenario.Report();
+  ASSERT_EQ(report.bundles.size(), 2U);
+  EXPECT_EQ(report.bundles[0].state, api::BundleState::kWaiting);
+  EXPECT_EQ(report.bundles[1].digest, DigestNumber(7));
+  EXPECT_EQ(report.bundles[1].state, api::BundleState::kActive);
+  scenario.inventory.damaged[scenario.Id({DigestNumber(7)})] = {};
+  EXPECT_EQ(scenario.Report().bundles.size(), 1U) << "a damaged tree has none";
+}
+
 TEST(ReportWarmups, BundleIsActiveOnlyIfEveryRunAsHasIt) {
   Scenario scenario;
   scenario.desired.warmups[0].run_as = {"u1000", "image"};

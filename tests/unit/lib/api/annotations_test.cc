@@ -44,6 +44,7 @@ TEST(Annotations, EachSetsItsOneField) {
       {"settle-seconds", " 2 ", {{"compile", {{"settleSeconds", 2}}}}},
       {"retain", "2", {{"retain", 2}}},
       {"backoff-limit", "0", {{"compile", {{"backoffLimit", 0}}}}},
+      {"harvest", "true", {{"harvest", true}}},
       {"paused", "true", {{"paused", true}}}};
   EXPECT_EQ(cases.size(), SpecAnnotations().size()) << "a case for each";
   for (const auto& [name, value, spec] : cases) {
@@ -73,27 +74,17 @@ TEST(Annotations, SeveralAnnotationsMakeOneSpec) {
 
 TEST(Annotations, InvalidValueIsNamedWithARemedy) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"gate", "Sometimes"},
-      {"gate", ""},
-      {"max-hold-seconds", "-1"},
-      {"hang-seconds", "9"},
-      {"hang-seconds", "86401"},
-      {"max-hold-seconds", "3601"},
-      {"max-hold-seconds", "60s"},
-      {"max-hold-seconds", "99999999999999999999"},
-      {"container", "Server"},
-      {"container", "../x"},
-      {"caches", "triton,,vllm"},
-      {"caches", "Triton"},
-      {"gpu-types", ","},
-      {"node-selector", "pool"},
-      {"node-selector", "=x"},
-      {"builder", "job"},
-      {"timeout-seconds", "0"},
-      {"paused", "yes"},
-      {"settle-seconds", "601"},
-      {"backoff-limit", "11"},
-      {"gpu-types", std::string(5000, 'a')}};
+      {"gate", "Sometimes"},       {"gate", ""},
+      {"max-hold-seconds", "-1"},  {"hang-seconds", "9"},
+      {"hang-seconds", "86401"},   {"max-hold-seconds", "3601"},
+      {"max-hold-seconds", "60s"}, {"max-hold-seconds", "99999999999999999999"},
+      {"container", "Server"},     {"container", "../x"},
+      {"caches", "triton,,vllm"},  {"caches", "Triton"},
+      {"gpu-types", ","},          {"node-selector", "pool"},
+      {"node-selector", "=x"},     {"builder", "job"},
+      {"timeout-seconds", "0"},    {"harvest", "yes"},
+      {"paused", "yes"},           {"settle-seconds", "601"},
+      {"backoff-limit", "11"},     {"gpu-types", std::string(5000, 'a')}};
   for (const auto& [name, value] : cases) {
     const AnnotatedSpec annotated = Read(name, value);
     EXPECT_TRUE(annotated.spec.empty()) << name << "=" << value << " gave " << annotated.spec;

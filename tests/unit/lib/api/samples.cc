@@ -32,6 +32,7 @@ SuspendedBundle FullSuspendedBundle() {
           .cpu_class = "x86-64-v4/amd-25-17/5c0d9f21",
           .image = "registry.example.com/llama:1",
           .native = false,
+          .extends = {DigestOfText("before").ToString()},
           .suspended_time = At(905'000),
           .hung_starts = {FullHungStart()},
           .message = "2 starts hung"};
@@ -50,6 +51,8 @@ BundleStatus FullBundle() {
           .builder_pod = "llama-6f9c-x2",
           .builder_node = "node-a",
           .published_time = At(1000),
+          .harvested_time = At(1500),
+          .extends = {DigestOfText("before").ToString()},
           .nodes_desired = 12,
           .nodes_ready = 11,
           .nodes_failed = 1,
@@ -92,6 +95,25 @@ BuilderStatus FullBuilder() {
                                .started_time = At(3000),
                                .requested_time = At(4000),
                                .answered_time = At(5000)}};
+}
+
+HarvestStatus FullHarvest() {
+  return {.key = KeyOf('a'),
+          .number = 3,
+          .node = "node-a",
+          .pod_uid = "77aa",
+          .run_as = "u1000",
+          .generation = "5c0d9f21",
+          .units = 12,
+          .set = "0123456789abcdef",
+          .base_digest = DigestOfText("before"),
+          .digest = DigestOfText("bundle"),
+          .started_time = At(6000),
+          .finished_time = At(7000),
+          .reason = "Harvested",
+          .message = "12 units",
+          .refusal = "spec.paused is set",
+          .harvested_sets = {"0123456789abcdef"}};
 }
 
 Suspension FullSuspension() {
@@ -201,6 +223,7 @@ WarmupSpec FullWarmupSpec() {
   spec.gate = {.mode = GateMode::kNever, .max_hold_seconds = 120};
   spec.hang_seconds = 900;
   spec.retain = 3;
+  spec.harvest = true;
   spec.paused = true;
   return spec;
 }
@@ -222,6 +245,7 @@ WarmupStatus FullWarmupStatus() {
   status.bundles = {FullBundle()};
   status.suspended_bundles = {FullSuspendedBundle()};
   status.builders = {FullBuilder()};
+  status.harvests = {FullHarvest()};
   status.starts = FullStarts();
   status.summary = {
       .types = "2/2", .nodes = "12/12", .hit = "97%", .partial = "2%", .saved = "3h41m"};
@@ -247,7 +271,8 @@ NodeCacheSpec FullNodeCacheSpec() {
                    .fetch_priority = kFetchPriorityBound,
                    .fetch_granted_time = At(1001),
                    .retain = 0,
-                   .late_counted = 1'700'000'060'000}};
+                   .late_counted = 1'700'000'060'000,
+                   .harvest = true}};
   spec.evict = {
       {.generation = "cold-0123456789abcdef", .warmup_uid = "0b9c", .unlinked_time = At(70'000)}};
   spec.captures = {{.id = "77aa",
@@ -264,7 +289,8 @@ NodeCacheSpec FullNodeCacheSpec() {
                     .started_time = At(1000),
                     .ready_time = At(42'000),
                     .base_digest = DigestOfText("ranks"),
-                    .grouped = true}};
+                    .grouped = true,
+                    .generation = "5c0d9f21"}};
   spec.starts = {{.pod_uid = "88bb",
                   .warmup_uid = "0b9c",
                   .run_as = "image",
@@ -310,6 +336,11 @@ NodeCacheStatus FullNodeCacheStatus() {
                                        .entries = 12,
                                        .first_time = At(40'000),
                                        .last_time = At(60'000)},
+                     .harvestable = {.generation = "5c0d9f21",
+                                     .run_as = "u1000",
+                                     .units = 12,
+                                     .set = "0123456789abcdef",
+                                     .message = "file events of the tree were lost"},
                      .message = "u1001 cannot be prepared"}};
   status.captures = {
       {.id = "77aa",

@@ -319,11 +319,5 @@ TEST(Schema, AcceptsEveryPresetAndNamesNoneInARule) {
   }
 }
 
-TEST(Schema, UnimplementedFieldsAreUnknown) {
-  const std::set<std::string> paths =
-      SchemaPaths(LoadSchema("cachewarmups.yaml")["properties"]["spec"], "spec");
-  EXPECT_FALSE(paths.contains("spec.harvest"));
-}
-
 }  // namespace
 }  // namespace cachewarm::api

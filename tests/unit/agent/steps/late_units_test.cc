@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/steps/late_units.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/tree/journal.h"
+#include "agent/tree/root_layout.h"
+#include "tests/unit/agent/steps/workbench.h"
+
+namespace cachewarm::agent {
+namespace {
+
+using std::chrono::seconds;
+
+const std::string kTree(32, 'a');
+const std::string kNextTree(32, 'b');
+
+// A warmup that harvests, whose pods mount kTree, made from a bundle with one unit.
+class LateUnitsTest : public ::testing::Test, protected Workbench {
+ protected:
+  LateUnitsTest()
+      : context_(ContextWith(workers_)),
+        spans_(context_, tables_),
+        units_(std::make_unique<LateUnits>(context_, tables_, spans_)),
+        begin_(clock_.Now()) {
+    spec_.warmups = {{.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name, .harvest = true}};
+    Activate(kTree, -100, {"inductor/fxgraph/ab/fbundle/e"});
+    Record(kTree, {});
+    Poll();
+  }
+
+  // Makes the tree the active one; its bundle has these files.
+  void Activate(const std::string& generation, int second, const std::vector<std::string>& files) {
+    ASSERT_TRUE(root_.dir().MakeDirs(GenerationPath(generation), kTreeMode).ok());
+    ASSERT_TRUE(RecordActivation(root_.dir(), kMount,
+                                 {.generation = generation, .at = begin_ + seconds(second)})
+                    .ok());
+    std::vector<EntryRecord> entries;
+    for (const std::string& path : files) {
+      entries.push_back({.path = path, .kind = "torchinductor", .digest = DigestOf(path)});
+    }
+    ASSERT_TRUE(WriteEntryRecords(root_.dir(), generation, entries, fs::Durable::kNow).ok());
+    trees_.emplace(generation, kMount);
+    inventory_.links[kMount] = {.state = LinkState::kActive, .generation = generation};
+  }
+  // Sets the events of a tree, and writes the files that they are about.
+  void Record(const std::string& generation, const std::vector<FileEvent>& events) {
+    for (const FileEvent& event : events) {
+      root_.Write(GenerationPath(generation) + "/" + event.path, "x");
+    }
+    watcher_.SetEvents(generation, events);
+  }
+  FileEvent Compiled(int second, const std::string& name, const std::string& file = "e") const {
+    return {.type = FileEventType::kMovedTo,
+            .time = begin_ + seconds(second),
+            .path = "inductor/fxgraph/ab/" + name + "/" + file};
+  }
+  FileEvent Opened(int second, const std::string& path) const {
+    return {.type = FileEventType::kOpened, .time = begin_ + seconds(second), .path = path};
+  }
+  api::StartWindow Window(const std::string& pod, int started, int ready) const {
+    return {.pod_uid = pod,
+            .warmup_uid = kMount.uid,
+            .run_as = kMount.run_as,
+            .started_time = begin_ + seconds(started),
+            .ready_time = ready == 0 ? WallTime{} : begin_ + seconds(ready)};
+  }
+  void Poll() {
+    tables_.Update(spec_.warmups);
+    spans_.Update(spec_);
+    units_->Poll(spec_.warmups, trees_, inventory_);
+  }
+  void PollUntil(int second) {
+    while (clock_.Now() < begin_ + seconds(second)) {
+      clock_.Advance(seconds(5));
+      Poll();
+    }
+  }
+  api::Harvestable Offer() const { return units_->OfferOf(kMount.uid); }
+  HarvestSource Source() const {
+    api::CaptureRequest request = Request();
+    request.generation = kTree;
+    return units_->SourceOf(request);
+  }
+
+  bundle::WorkerPool workers_{1, 1};
+  Context context_;
+  Tables tables_;
+  StartSpans spans_;
+  std::unique_ptr<LateUnits> units_;
+  WallTime begin_;
+  api::NodeCacheSpec spec_;
+  std::map<std::string, Mount> trees_;
+  Inventory inventory_;
+};
+
+TEST_F(LateUnitsTest, UnitsAfterReadyAreOffered) {
+  spec_.starts = {Window("a", 3, 10)};
+  Record(kTree, {Compiled(5, "fstart"), Compiled(15, "flate"), Compiled(16, "fmore")});
+  PollUntil(60);
+  EXPECT_EQ(Offer().units, 2);
+  EXPECT_EQ(Offer().generation, kTree);
+  EXPECT_EQ(Offer().run_as, kMount.run_as);
+  EXPECT_EQ(Offer().message, "");
+  EXPECT_FALSE(Offer().set.empty());
+}
+
+TEST_F(LateUnitsTest, WarmupThatHarvestsNothingOffersNothing) {
+  spec_.warmups[0].harvest = false;
+  Record(kTree, {Compiled(15, "flate")});
+  PollUntil(60);
+  EXPECT_EQ(Offer(), api::Harvestable());
+}
+
+TEST_F(LateUnitsTest, FilesOfOneUnitAreOneUnit) {
+  Record(kTree, {Compiled(15, "flate", "e1"), Compiled(16, "flate", "e2")});
+  PollUntil(60);
+  EXPECT_EQ(Offer().units, 1);
+}
+
+TEST_F(LateUnitsTest, TemporaryNameIsNoUnit) {
+  watcher_.SetEvents(kTree, {Compiled(15, "fgone")});
+  PollUntil(60);
+  EXPECT_EQ(Offer(), api::Harvestable());
+}
+
+TEST_F(LateUnitsTest, UnitOfTheBundleThatIsWrittenAgainIsNotOffered) {
+  Record(kTree, {Compiled(15, "fbundle", "another")});
+  PollUntil(60);
+  EXPECT_EQ(Offer(), api::Harvestable());
+}
+
+TEST_F(LateUnitsTest, UnitsOfALargerBundleAreNoLongerOffered) {
+  Record(kTree, {Compiled(15, "fa"), Compiled(16, "fb")});
+  PollUntil(60);
+  const std::string set = Offer().set;
+  Activate(kNextTree, 60, {"inductor/fxgraph/ab/fa/of-another-node"});
+  Record(kNextTree, {});
+  Poll();
+  EXPECT_EQ(Offer().units, 1);
+  EXPECT_EQ(Offer().set, set) << "nothing was compiled since";
+  Activate(std::string(32, 'c'), 70, {"inductor/fxgraph/ab/fa/e", "inductor/fxgraph/ab/fb/e"});
+  Poll();
+  EXPECT_EQ(Offer(), api::Harvestable());
+}
+
+TEST_F(LateUnitsTest, EqualUnitsOfTwoNodesHaveOneSet) {
+  Record(kTree, {Compiled(15, "fa", "x"), Compiled(16, "fb", "x")});
+  PollUntil(60);
+  const std::string set = Offer().set;
+  units_ = std::make_unique<LateUnits>(context_, tables_, spans_);
+  Poll();
+  Record(kTree, {Compiled(75, "fb", "y"), Compiled(76, "fa", "y")});
+  PollUntil(130);
+  EXPECT_EQ(Offer().set, set);
+  Record(kTree, {Compiled(145, "fc")});
+  PollUntil(200);
+  EXPECT_NE(Offer().set, set);
+}
+
+TEST_F(LateUnitsTest, FilesOfAStartAreNotTaken) {
+  spec_.starts = {Window("a", 3, 10)};
+  Record(kTree, {Compiled(5, "fstart"), Compiled(15, "flate"),
+                 Opened(16, "inductor/cd/cabc.main.so"), Opened(16, "unknown/x")});
+  PollUntil(60);
+  ASSERT_NE(Source().used, nullptr) << Source().refusal << Source().wait;
+  EXPECT_FALSE(Source().used->all);
+  EXPECT_EQ(Source().used->paths, (std::set<std::string, std::less<>>{
+                                      "inductor/cd/cabc.main.so", "inductor/fxgraph/ab/flate/e"}));
+}
+
+TEST_F(LateUnitsTest, StartThatIsNotCompleteIsAwaited) {
+  Record(kTree, {Compiled(15, "flate")});
+  PollUntil(60);
+  spec_.starts = {Window("b", 55, 0)};
+  Poll();
+  EXPECT_NE(Source().wait.find("start of a pod"), std::string::npos) << Source().wait;
+  spec_.starts = {Window("b", 55, 62)};
+  PollUntil(70);
+  EXPECT_EQ(Source().wait, "");
+}
+
+TEST_F(LateUnitsTest, WritesAreAwaited) {
+  Record(kTree, {Compiled(15, "flate"), Compiled(55, "fmore")});
+  PollUntil(60);
+  EXPECT_NE(Source().wait.find("write no file"), std::string::npos) << Source().wait;
+  PollUntil(90);
+  EXPECT_EQ(Source().wait, "");
+  ASSERT_NE(Source().used, nullptr);
+}
+
+TEST_F(LateUnitsTest, HarvestIsNoStart) {
+  Record(kTree, {Compiled(15, "flate")});
+  PollUntil(60);
+  api::CaptureRequest request = Request();
+  request.generation = kTree;
+  spec_.captures = {request};
+  Poll();
+  EXPECT_EQ(Source().wait, "");
+}
+
+TEST_F(LateUnitsTest, LostEventsMakeTheTreePartial) {
+  Record(kTree, {Compiled(15, "flate")});
+  PollUntil(60);
+  watcher_.RemoveTree(kTree);  // its record is incomplete then
+  PollUntil(100);
+  EXPECT_NE(Offer().message.find("lost"), std::string::npos);
+  EXPECT_NE(Source().refusal.find("lost"), std::string::npos);
+}
+
+TEST_F(LateUnitsTest, DamagedTreeIsRefused) {
+  Record(kTree, {Compiled(15, "flate")});
+  PollUntil(60);
+  ASSERT_TRUE(WriteDamagedTree(root_.dir(), kTree, {}).ok());
+  EXPECT_NE(Offer().message.find("damaged"), std::string::npos);
+  EXPECT_NE(Source().refusal.find("damaged"), std::string::npos);
+}
+
+TEST_F(LateUnitsTest, RestartedAgentRefusesTheRequestOfItsPredecessor) {
+  Record(kTree, {Compiled(15, "flate")});
+  PollUntil(60);
+  units_ = std::make_unique<LateUnits>(context_, tables_, spans_);
+  EXPECT_NE(Source().refusal.find("no longer watched"), std::string::npos);
+  Poll();
+  EXPECT_NE(Source().refusal.find("restarted"), std::string::npos);
+}
+
+TEST_F(LateUnitsTest, RequestAboutTheTreeOfAnotherUserIsRefused) {
+  Record(kTree, {Compiled(15, "flate")});
+  PollUntil(60);
+  api::CaptureRequest request = Request();
+  request.generation = kTree;
+  request.run_as = "u1000";
+  EXPECT_FALSE(units_->SourceOf(request).refusal.empty());
+}
+
+TEST_F(LateUnitsTest, TreeWithTooManyUnitsIsRefused) {
+  std::vector<FileEvent> events;
+  for (size_t i = 0; i <= LateUnits::kUnitsMax; ++i) {
+    events.push_back(Compiled(15, "f" + std::to_string(i)));
+  }
+  Record(kTree, events);
+  PollUntil(60);
+  EXPECT_EQ(Offer().units, 0);
+  EXPECT_NE(Offer().message.find("more than"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cachewarm::agent

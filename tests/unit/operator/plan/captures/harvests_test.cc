@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "tests/fakes/snapshot_builder.h"
+
+namespace cachewarm::plan {
+namespace {
+
+using api::CaptureState;
+using fakes::At;
+using fakes::DigestNamed;
+using fakes::HasEvent;
+using fakes::SnapshotBuilder;
+using testing::HasSubstr;
+
+constexpr int kInterval = 30 * 60;  // seconds
+
+// Nodes n1 to n3 have the bundle "a" and a running pod each. It is second 100.
+class Harvests : public testing::Test {
+ protected:
+  Harvests() {
+    for (const char* node : {"n1", "n2", "n3"}) {
+      builder.Node({.name = node});
+    }
+    builder.Accepted();
+    builder.warmup().spec.harvest = true;
+    builder.Bundle({.node = "n1", .published = 5, .native = false, .active = {"n1", "n2", "n3"}});
+    for (const std::string node : {"n1", "n2", "n3"}) {
+      RunPod("pod-" + node, node);
+    }
+    builder.Now(100);
+    Apply(builder.Decide());
+  }
+
+  void RunPod(const std::string& name, const std::string& node, int started = 20) {
+    builder.Pod({.name = name,
+                 .node = node,
+                 .created = started - 10,
+                 .started = started,
+                 .ready = started + 10});
+  }
+  void Apply(const Plan& plan) {
+    builder.status() = plan.status;
+    for (const NodeEntries& wants : plan.nodes) {
+      builder.cache(wants.node).spec = wants.spec;
+    }
+  }
+  Plan Next(int second) {
+    builder.Now(second);
+    Plan plan = builder.Decide();
+    Apply(plan);
+    return plan;
+  }
+  void Offer(const std::string& node, int units, const std::string& set) {
+    builder.reported(node).harvestable = {
+        .generation = "tree-" + node, .run_as = "image", .units = units, .set = set};
+  }
+  // The only request of the node; null if there is none.
+  const api::CaptureRequest* RequestOn(const std::string& node) {
+    const auto& captures = builder.cache(node).spec.captures;
+    return captures.empty() ? nullptr : &captures.front();
+  }
+  void Answer(const std::string& node, const api::CaptureStatus& answer) {
+    api::CaptureStatus status = answer;
+    status.id = RequestOn(node)->id;
+    builder.cache(node).status.captures = {status};
+  }
+  static api::CaptureStatus Pushed(const std::string& digit) {
+    return {.state = CaptureState::kPushed,
+            .digest = DigestNamed(digit),
+            .bytes = 1500,
+            .files = 14,
+            .native = false};
+  }
+  // Harvests from n1 at second 110, with this result.
+  Plan HarvestedFromN1(const std::string& digit) {
+    Offer("n1", 3, "s1");
+    Next(110);
+    Answer("n1", Pushed(digit));
+    return Next(120);
+  }
+  const api::HarvestStatus& Status() { return builder.status().harvests.at(0); }
+  const api::BundleStatus& Bundle() { return builder.status().bundles.at(0); }
+
+  SnapshotBuilder builder;
+};
+
+TEST_F(Harvests, NodeWithTheMostUnitsIsCaptured) {
+  Offer("n1", 2, "s1");
+  Offer("n2", 5, "s2");
+  Offer("n3", 5, "s3");
+  Next(110);
+  ASSERT_NE(RequestOn("n2"), nullptr) << "the first by name of those with the most";
+  EXPECT_EQ(RequestOn("n1"), nullptr);
+  EXPECT_EQ(RequestOn("n3"), nullptr);
+  const api::CaptureRequest& request = *RequestOn("n2");
+  EXPECT_EQ(request.generation, "tree-n2");
+  EXPECT_EQ(request.base_digest, DigestNamed("a"));
+  EXPECT_EQ(request.key, builder.Key("n1"));
+  EXPECT_EQ(request.pod_uid, "uid-pod-n2");
+  EXPECT_FALSE(request.grouped);
+  EXPECT_NE(request.ready_time, WallTime{});
+  EXPECT_EQ(Status().reason, "Harvesting");
+  EXPECT_EQ(Status().units, 5);
+  const Plan again = builder.Decide();
+  EXPECT_FALSE(again.status_changed);
+  EXPECT_TRUE(again.nodes.empty());
+}
+
+TEST_F(Harvests, WithoutTheFieldNothingIsCaptured) {
+  builder.warmup().spec.harvest = false;
+  Offer("n1", 2, "s1");
+  Next(110);
+  EXPECT_EQ(RequestOn("n1"), nullptr);
+  EXPECT_TRUE(builder.status().harvests.empty());
+  EXPECT_FALSE(builder.cache("n1").spec.warmups.at(0).harvest);
+}
+
+TEST_F(Harvests, AgentsAreAskedToReportUnits) {
+  EXPECT_TRUE(builder.cache("n1").spec.warmups.at(0).harvest);
+  EXPECT_TRUE(builder.status().harvests.empty()) << "a key without late units has no entry";
+}
+
+TEST_F(Harvests, LargerBundleReplacesTheOlderOne) {
+  builder.status().bundles[0].hung_starts = {{.pod_uid = "x", .pod = "x", .node = "n3"}};
+  builder.status().bundles[0].factors = {{.name = "image", .value = "server:1"}};
+  const Plan plan = HarvestedFromN1("b");
+  ASSERT_EQ(builder.status().bundles.size(), 1U);
+  EXPECT_EQ(Bundle().digest, DigestNamed("b"));
+  EXPECT_EQ(Bundle().extends, std::vector<std::string>{DigestNamed("a").ToString()});
+  EXPECT_EQ(Bundle().files, 14);
+  EXPECT_EQ(Bundle().published_time, At(5)) << "starts are judged as before";
+  EXPECT_EQ(Bundle().harvested_time, At(120));
+  EXPECT_EQ(Bundle().hung_starts.size(), 1U);
+  EXPECT_EQ(Bundle().factors.size(), 1U);
+  EXPECT_TRUE(HasEvent(plan, "Harvested"));
+  EXPECT_EQ(Status().reason, "Harvested");
+  EXPECT_EQ(Status().finished_time, At(120));
+  EXPECT_EQ(RequestOn("n1"), nullptr);
+  for (const char* node : {"n1", "n2", "n3"}) {
+    EXPECT_EQ(builder.cache(node).spec.warmups[0].bundles.at(0).digest, DigestNamed("b"));
+  }
+}
+
+TEST_F(Harvests, NodesWithTheOlderBundleStayWarm) {
+  ASSERT_EQ(fakes::Condition(builder.Decide(), "Warm")->status, "True");
+  const Plan plan = HarvestedFromN1("b");
+  EXPECT_EQ(fakes::Condition(plan, "Warm")->status, "True");
+  builder.Pod({.name = "held", .held = true, .created = 121});
+  const Plan next = Next(122);
+  ASSERT_NE(fakes::ReleaseOf(next, "held"), nullptr);
+  EXPECT_EQ(fakes::ReleaseOf(next, "held")->reason, "ReleasedWarm");
+  EXPECT_EQ(Bundle().nodes_ready, 0) << "no node has the larger bundle yet";
+  builder.reported("n2").bundles = {};
+  EXPECT_EQ(fakes::Condition(Next(123), "Warm")->status, "False");
+}
+
+TEST_F(Harvests, NextHarvestFollowsAfterTheInterval) {
+  HarvestedFromN1("b");
+  for (const char* node : {"n1", "n2", "n3"}) {
+    builder.reported(node).bundles = {
+        {.digest = DigestNamed("b"), .state = api::BundleState::kActive}};
+    builder.reported(node).harvestable = {};
+  }
+  Offer("n3", 1, "s3");
+  const Plan early = Next(110 + kInterval - 60);
+  EXPECT_EQ(RequestOn("n3"), nullptr);
+  ASSERT_TRUE(early.requeue_after.has_value());
+  EXPECT_LE(*early.requeue_after, std::chrono::seconds(60));
+  Next(110 + kInterval);
+  ASSERT_NE(RequestOn("n3"), nullptr);
+  EXPECT_EQ(RequestOn("n3")->base_digest, DigestNamed("b"));
+  Answer("n3", Pushed("c"));
+  Next(120 + kInterval);
+  EXPECT_EQ(Bundle().extends.size(), 2U);
+  EXPECT_EQ(Status().number, 2);
+}
+
+TEST_F(Harvests, IntervalIsASetting) {
+  builder.in().settings.harvest_interval = std::chrono::minutes(2);
+  HarvestedFromN1("a");
+  Offer("n1", 4, "s2");
+  Next(229);
+  EXPECT_EQ(RequestOn("n1"), nullptr);
+  Next(230);
+  EXPECT_NE(RequestOn("n1"), nullptr);
+}
+
+TEST_F(Harvests, SetThatBroughtNothingIsNotCapturedAgain) {
+  const Plan plan = HarvestedFromN1("a");
+  EXPECT_EQ(Status().reason, "NothingNew");
+  EXPECT_FALSE(HasEvent(plan, "Harvested"));
+  EXPECT_TRUE(Bundle().extends.empty());
+  Offer("n2", 3, "s1");  // an equal set on another node
+  for (int i = 1; i < 5; ++i) {
+    Next(110 + i * kInterval);
+    EXPECT_EQ(RequestOn("n1"), nullptr);
+    EXPECT_EQ(RequestOn("n2"), nullptr);
+  }
+  Offer("n1", 4, "s1-grown");
+  Next(110 + 5 * kInterval);
+  EXPECT_NE(RequestOn("n1"), nullptr);
+}
+
+TEST_F(Harvests, OfferAboutAnOlderBundleIsIgnored) {
+  HarvestedFromN1("b");  // the nodes still have "a"
+  Offer("n2", 9, "s2");
+  Next(110 + kInterval);
+  EXPECT_EQ(RequestOn("n2"), nullptr);
+}
+
+TEST_F(Harvests, NewBuildMakesTheSetsNewAgain) {
+  HarvestedFromN1("b");
+  builder.status().bundles[0].digest = DigestNamed("d");  // another build replaced the bundle
+  builder.reported("n1").bundles = {
+      {.digest = DigestNamed("d"), .state = api::BundleState::kActive}};
+  Next(110 + kInterval);
+  ASSERT_NE(RequestOn("n1"), nullptr);
+  EXPECT_EQ(RequestOn("n1")->base_digest, DigestNamed("d"));
+}
+
+TEST_F(Harvests, StartOnTheNodeIsAwaited) {
+  Offer("n1", 3, "s1");
+  builder.Pod({.name = "new", .node = "n1", .created = 101, .started = 105});
+  Next(110);
+  EXPECT_EQ(RequestOn("n1"), nullptr);
+  builder.Pod({.name = "new", .node = "n1", .created = 101, .started = 105, .ready = 111});
+  builder.in().pods.erase(builder.in().pods.end() - 2);
+  Next(112);
+  EXPECT_NE(RequestOn("n1"), nullptr);
+}
+
+TEST_F(Harvests, LeaderThatEndsAfterTheStatusIsFollowedByOneThatCapturesTheSameTree) {
+  Offer("n1", 3, "s1");
+  builder.Now(110);
+  builder.status() = builder.Decide().status;  // the NodeCache was not written
+  ASSERT_EQ(Status().reason, "Harvesting");
+  Offer("n2", 7, "s2");
+  Next(111);
+  ASSERT_NE(RequestOn("n1"), nullptr);
+  EXPECT_EQ(RequestOn("n2"), nullptr);
+  EXPECT_EQ(Status().number, 1);
+}
+
+struct RefusalCase {
+  const char* name;
+  std::function<void(SnapshotBuilder&)> make;
+  const char* words;
+};
+
+class HarvestRefusals : public Harvests, public testing::WithParamInterface<RefusalCase> {};
+
+TEST_P(HarvestRefusals, IsInTheStatus) {
+  Offer("n1", 3, "s1");
+  GetParam().make(builder);
+  Next(110);
+  EXPECT_EQ(RequestOn("n1"), nullptr);
+  ASSERT_EQ(builder.status().harvests.size(), 1U);
+  EXPECT_THAT(Status().refusal, HasSubstr(GetParam().words));
+  EXPECT_EQ(Status().number, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, HarvestRefusals,
+    testing::Values(RefusalCase{"Paused", [](SnapshotBuilder& b) { b.warmup().spec.paused = true; },
+                                "spec.paused"},
+                    RefusalCase{"Proof",
+                                [](SnapshotBuilder& b) {
+                                  b.warmup().spec.compile.builder = api::Builder::kJob;
+                                  b.warmup().spec.compile.proof = api::Proof::kEngine;
+                                },
+                                "spec.compile.proof"},
+                    RefusalCase{"DamagedTree",
+                                [](SnapshotBuilder& b) {
+                                  b.reported("n1").harvestable.message =
+                                      "a scrub found damaged files";
+                                },
+                                "node n1: a scrub found damaged files"},
+                    RefusalCase{"OtherKey",
+                                [](SnapshotBuilder& b) {
+                                  b.Pod({.name = "old",
+                                         .node = "n1",
+                                         .image = "server:0",
+                                         .created = 1,
+                                         .started = 2,
+                                         .ready = 3});
+                                },
+                                "another image"},
+                    RefusalCase{
+                        "OfASuspendedBundle",
+                        [](SnapshotBuilder& b) {
+                          b.status().suspended_bundles = {
+                              {.key = b.status().bundles[0].key,
+                               .digest = DigestNamed("e"),
+                               .suspended_time = At(40),
+                               .hung_starts = {{.pod_uid = "x", .pod = "x", .node = "n1"}}}};
+                        },
+                        "suspended now"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST_F(Harvests, SuspendedBundleIsNotExtended) {
+  Offer("n1", 3, "s1");
+  Next(110);
+  builder.status().suspended_bundles = {
+      {.key = Bundle().key,
+       .digest = DigestNamed("a"),
+       .gpu_type = "cpu",
+       .image = "server:1",
+       .suspended_time = At(111),
+       .hung_starts = {{.pod_uid = "x", .pod = "x", .node = "n1"}}}};
+  builder.status().bundles.clear();
+  Next(112);
+  EXPECT_EQ(Status().reason, "HarvestFailed");
+  Next(113);
+  EXPECT_EQ(Status().refusal, "the bundle is suspended");
+}
+
+TEST_F(Harvests, SuspensionTakesTheOlderBundleFromNodesToo) {
+  HarvestedFromN1("b");
+  builder.in().settings.fetch_nodes_max = 1;  // n2 and n3 may still wait for a slot
+  const std::vector<api::WantedBundle> older = {
+      {.key = Bundle().key, .digest = DigestNamed("a"), .bytes = 1000}};
+  builder.cache("n3").spec.warmups[0].bundles = older;
+  const int renew = builder.cache("n3").spec.warmups[0].renew;
+  builder.status().suspended_bundles = {
+      {.key = Bundle().key,
+       .digest = DigestNamed("b"),
+       .gpu_type = "cpu",
+       .image = "server:1",
+       .extends = Bundle().extends,
+       .suspended_time = At(121),
+       .hung_starts = {{.pod_uid = "x", .pod = "x", .node = "n1"}}}};
+  builder.status().bundles.clear();
+  Next(122);
+  EXPECT_TRUE(builder.cache("n3").spec.warmups[0].bundles.empty());
+  EXPECT_EQ(builder.cache("n3").spec.warmups[0].renew, renew + 1) << "its tree has the files";
+}
+
+TEST_F(Harvests, NativeCodeDoesNotTakeTheBundleFromOtherCpuClasses) {
+  Offer("n1", 3, "s1");
+  Next(110);
+  api::CaptureStatus native = Pushed("b");
+  native.native = true;
+  Answer("n1", native);
+  const Plan plan = Next(120);
+  EXPECT_EQ(Bundle().digest, DigestNamed("a"));
+  EXPECT_EQ(Status().reason, "HarvestRefused");
+  EXPECT_THAT(Status().message, HasSubstr("CPU classes"));
+  EXPECT_TRUE(HasEvent(plan, "HarvestRefused"));
+  Next(110 + kInterval);
+  EXPECT_EQ(RequestOn("n1"), nullptr);
+}
+
+TEST_F(Harvests, RefusalOfTheAgentIsFinal) {
+  Offer("n1", 3, "s1");
+  Next(110);
+  Answer("n1", {.state = CaptureState::kFailed, .reason = "HarvestRefused", .message = "lost"});
+  Next(120);
+  EXPECT_EQ(Status().reason, "HarvestRefused");
+  EXPECT_EQ(Status().message, "node n1: lost");
+  Next(110 + kInterval);
+  EXPECT_EQ(RequestOn("n1"), nullptr) << "of the same set";
+}
+
+TEST_F(Harvests, StoreThatFailsEndsTheHarvestAtTheTimeout) {
+  Offer("n1", 3, "s1");
+  Next(110);
+  Answer("n1", {.state = CaptureState::kFailed, .reason = "PublishFailed", .message = "no store"});
+  Next(120);
+  EXPECT_EQ(Status().reason, "Harvesting");
+  Next(110 + builder.warmup().spec.compile.timeout_seconds);
+  EXPECT_EQ(Status().reason, "HarvestFailed");
+  EXPECT_THAT(Status().message, HasSubstr("no store"));
+}
+
+TEST_F(Harvests, NodeThatIsGoneEndsTheHarvest) {
+  Offer("n1", 3, "s1");
+  Next(110);
+  std::erase_if(builder.in().nodes,
+                [](const NodeView& view) { return view.node->meta.name == "n1"; });
+  Next(120);
+  EXPECT_EQ(Status().reason, "HarvestFailed");
+  EXPECT_THAT(Status().message, HasSubstr("node n1 is gone"));
+}
+
+TEST_F(Harvests, PauseEndsTheHarvest) {
+  Offer("n1", 3, "s1");
+  Next(110);
+  builder.warmup().spec.paused = true;
+  Next(115);
+  EXPECT_EQ(Status().reason, "HarvestRefused");
+  EXPECT_THAT(Status().message, HasSubstr("spec.paused"));
+  builder.warmup().spec.paused = false;
+  Next(116);
+  EXPECT_EQ(RequestOn("n1"), nullptr) << "the interval has not passed";
+}
+
+}  // namespace
+}  // namespace cachewarm::plan
