@@ -248,7 +248,15 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const FormatLimits& li
 
 std::set<std::string, std::less<>> ImpliedDirectories(const std::vector<Entry>& entries) {
   std::set<std::string, std::less<>> directories;
+  std::string_view previous;
   for (const Entry& entry : entries) {
+    // Entries of one directory are usually adjacent.
+    const std::string_view path = entry.path;
+    const std::string_view directory = path.substr(0, path.rfind('/') + 1);
+    if (directory == previous) {
+      continue;
+    }
+    previous = directory;
     // Insert from the deepest directory up: if a directory is already in the set, so are its
     // parents.
     for (size_t end = entry.path.rfind('/'); end != std::string::npos && end > 0;

@@ -106,8 +106,13 @@ absl::StatusOr<Fd> Dir::OpenFile(std::string_view path) const {
 absl::StatusOr<Fd> Dir::CreateFile(std::string_view path, mode_t mode) const {
   CW_RETURN_IF_ERROR(CheckRelativePath(path));
   CW_ASSIGN_OR_RETURN(
-      Fd fd, OpenBeneath(*this, std::string(path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-  CW_RETURN_IF_ERROR(ChangeMode(fd, mode, FullName(*this, path)));
+      Fd fd, OpenBeneath(*this, std::string(path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
+  // The umask or a default ACL of the directory may have removed bits. Reading the mode takes less
+  // time than setting it, which writes the inode again.
+  struct ::stat made {};
+  if (::fstat(fd.get(), &made) != 0 || (made.st_mode & 07777U) != mode) {
+    CW_RETURN_IF_ERROR(ChangeMode(fd, mode, FullName(*this, path)));
+  }
   return fd;
 }
 

@@ -95,6 +95,21 @@ def test_programs_are_copied_at_the_start(tmp_path):
     assert copied.peers == tmp_path
 
 
+def test_limit_takes_as_long_as_its_work_and_its_sync(tmp_path):
+    program = tmp_path / "limit"
+    program.write_text('#!/bin/sh\necho \'{"limit": 1.5, "work": 1.1, "sync": 0.4, "cores": 2}\'\n'
+                       f'echo "$@" >{tmp_path}/words\n')
+    program.chmod(0o755)
+    place = at(tmp_path)
+    place.largest, place.log = tmp_path / "blob", tmp_path / "log"
+    place.programs = course.Programs(*[program] * 6)
+    place.target.mkdir()
+    sample = contenders.limit("pack", "{tree}", "{out}")(place)
+    assert (sample.wall, sample.synced) == (1.5, 1.5)
+    assert (tmp_path / "words").read_text().split() == [
+        "pack", str(tmp_path / "tree"), str(tmp_path / "target")]
+
+
 def test_fetch_command_names_registry_namespace_and_name(tmp_path):
     place = at(tmp_path)
     place.remote = "127.0.0.1:5000/bench/big"

@@ -11,7 +11,8 @@ namespace cachewarm::bundle {
 
 // Finds files with equal content and sets PackTree::content_of. Such files are frequent: the
 // processes that serve a model compile equal code, and so do equal layers of the model. Reads only
-// files of at least 32 KiB that share size and mtime with another file, and sets their digests.
+// files of at least 32 KiB that share size and mtime with another file: first their first 4 KiB,
+// and all of those that are equal so far, whose digests it sets.
 // Does not read a file that is so large that its frame has no space for a hard link to it. A file
 // and the links to it must be in one frame: when that frame would exceed `frame_bytes`, the next
 // duplicate is stored with its content. Deterministic. Errors are those of DigestOfFile();

@@ -2,15 +2,45 @@
 #include "lib/bundle/unpack/tree_files.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/bundle/worker_pool.h"
 
 namespace cachewarm::bundle {
 namespace {
 
 constexpr mode_t kPlainFileMode = 0444;
+constexpr size_t kDirectoriesPerJob = 64;
+
+// Returns the directories that the entries imply, those of each depth sorted by path. Directories
+// of one depth are independent of each other.
+std::vector<std::vector<std::string>> DirectoriesByDepth(const Config& config) {
+  std::vector<std::vector<std::string>> levels;
+  for (const std::string& path : ImpliedDirectories(config.entries)) {
+    const auto depth = static_cast<size_t>(std::count(path.begin(), path.end(), '/'));
+    levels.resize(std::max(levels.size(), depth + 1));
+    levels[depth].push_back(path);
+  }
+  return levels;
+}
+
+// Creates directories whose parents exist. Runs on one thread.
+absl::Status MakeSome(std::span<const std::string> paths, const fs::Dir& staging,
+                      const UnpackOptions& options) {
+  DirHandles handles(staging);
+  for (const std::string& path : paths) {
+    const SplitPath split(path);
+    CW_ASSIGN_OR_RETURN(const fs::Dir* parent, handles.Open(split.directory));
+    absl::Status made = parent->MakeDir(split.name, options.directory_mode);
+    if (!made.ok() && !(absl::IsAlreadyExists(made) && options.keep_existing)) {
+      return made;
+    }
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -66,14 +96,13 @@ absl::Status TreeFiles::Finish(const Entry& entry, const fs::Fd& file) {
 
 absl::Status MakeDirectories(const Config& config, const fs::Dir& staging,
                              const UnpackOptions& options) {
-  DirHandles handles(staging);
-  for (const std::string& path : ImpliedDirectories(config.entries)) {
-    const SplitPath split(path);
-    CW_ASSIGN_OR_RETURN(const fs::Dir* parent, handles.Open(split.directory));
-    absl::Status made = parent->MakeDir(split.name, options.directory_mode);
-    if (!made.ok() && !(absl::IsAlreadyExists(made) && options.keep_existing)) {
-      return made;
-    }
+  for (const std::vector<std::string>& level : DirectoriesByDepth(config)) {
+    const auto make = [&](size_t first, size_t last) {
+      return MakeSome(std::span(level).subspan(first, last - first), staging, options);
+    };
+    CW_RETURN_IF_ERROR(level.size() <= kDirectoriesPerJob
+                           ? make(0, level.size())
+                           : ForEachBatch(options.threads, level.size(), kDirectoriesPerJob, make));
   }
   return absl::OkStatus();
 }

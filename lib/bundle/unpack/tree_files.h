@@ -58,7 +58,7 @@ class TreeFiles : public FileMaker {
   DirHandles handles_;
 };
 
-// Creates every directory that the entries imply.
+// Creates every directory that the entries imply, on `options.threads` threads.
 absl::Status MakeDirectories(const Config& config, const fs::Dir& staging,
                              const UnpackOptions& options);
 

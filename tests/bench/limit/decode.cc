@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <openssl/sha.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -15,9 +17,9 @@
 namespace cachewarm::bench {
 namespace {
 
-// A larger frame is decoded through a window of this size instead of at once.
-constexpr size_t kWholeFrameMax = 64 << 20;
-constexpr int kWindowLogMax = 31;
+// Files are created from at least this many bytes.
+constexpr size_t kContentMin = 1 << 20;
+constexpr uint64_t kRawMax = 64 << 20;
 
 size_t Checked(size_t code) {
   if (ZSTD_isError(code) != 0) {
@@ -26,62 +28,109 @@ size_t Checked(size_t code) {
   return code;
 }
 
+std::vector<std::span<const char>> FramesOf(std::span<const char> blob) {
+  std::vector<std::span<const char>> frames;
+  while (!blob.empty()) {
+    const size_t size = Checked(ZSTD_findFrameCompressedSize(blob.data(), blob.size()));
+    if (ZSTD_getFrameContentSize(blob.data(), blob.size()) > kRawMax) {
+      throw std::runtime_error("a frame is larger than 64 MiB, or its size is not in its header");
+    }
+    frames.push_back(blob.first(size));
+    blob = blob.subspan(size);
+  }
+  return frames;
+}
+
+// Verifies and decompresses frames, on one thread.
 class Decoder {
  public:
-  Decoder() : context_(ZSTD_createDCtx(), &ZSTD_freeDCtx) {
-    Checked(ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kWindowLogMax));
-  }
-
-  void Decode(std::span<const char> frame) {
-    const unsigned long long raw = ZSTD_getFrameContentSize(frame.data(), frame.size());
-    if (raw > kWholeFrameMax) {  // unknown and error are the largest numbers
-      Stream(frame);
-      return;
-    }
-    if (out_.size() < raw) {
-      out_.resize(raw);
-    }
+  // Returns the content, which is valid until the next call.
+  std::span<const char> Decode(std::span<const char> frame) {
+    std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+    ::SHA256(reinterpret_cast<const unsigned char*>(frame.data()), frame.size(), digest.data());
+    const auto raw = static_cast<size_t>(ZSTD_getFrameContentSize(frame.data(), frame.size()));
+    out_.resize(std::max({out_.size(), raw, kContentMin}));
     Checked(
         ZSTD_decompressDCtx(context_.get(), out_.data(), out_.size(), frame.data(), frame.size()));
+    return out_;
   }
 
  private:
-  void Stream(std::span<const char> frame) {
-    out_.resize(std::max(out_.size(), ZSTD_DStreamOutSize()));
-    ZSTD_inBuffer in{frame.data(), frame.size(), 0};
-    while (in.pos < in.size) {
-      ZSTD_outBuffer out{out_.data(), out_.size(), 0};
-      Checked(ZSTD_decompressStream(context_.get(), &out, &in));
-    }
-  }
-
-  std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context_;
+  std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context_{ZSTD_createDCtx(), &ZSTD_freeDCtx};
   std::vector<char> out_;
 };
 
+void CreateFile(const std::filesystem::path& path, uint64_t bytes, std::span<const char> content) {
+  const Opened file(path, O_WRONLY | O_CREAT | O_EXCL);
+  while (bytes > 0) {
+    const ssize_t count =
+        ::write(file.fd(), content.data(), std::min<uint64_t>(bytes, content.size()));
+    if (count <= 0) {
+      ThrowErrno(path);
+    }
+    bytes -= static_cast<uint64_t>(count);
+  }
+}
+
+// Creates the folders, those of one depth at once.
+void CreateFolders(const std::filesystem::path& target, const Tree& tree) {
+  std::vector<std::vector<const std::string*>> levels;
+  for (const std::string& folder : tree.folders) {
+    const auto depth = static_cast<size_t>(std::count(folder.begin(), folder.end(), '/'));
+    levels.resize(std::max(levels.size(), depth + 1));
+    levels[depth].push_back(&folder);
+  }
+  for (const auto& level : levels) {
+    OnAllCores(level.size(),
+               [&](size_t i) { std::filesystem::create_directory(target / *level[i]); });
+  }
+}
+
+// Returns, for each frame, the index after the last file that is created with it. Every frame gets
+// about the same number of bytes.
+std::vector<size_t> DivideFiles(const Tree& tree, size_t frames) {
+  uint64_t total = 0;
+  for (const File& file : tree.files) {
+    total += file.bytes;
+  }
+  std::vector<size_t> ends;
+  uint64_t bytes = 0;
+  size_t file = 0;
+  for (size_t frame = 1; frame <= frames; ++frame) {
+    while (file < tree.files.size() && (frame == frames || bytes < total / frames * frame)) {
+      bytes += tree.files[file++].bytes;
+    }
+    ends.push_back(file);
+  }
+  return ends;
+}
+
 }  // namespace
 
-DecodeCost DecodeBlob(const std::filesystem::path& blob) {
+Cost UnpackTree(const std::filesystem::path& blob, const Tree& tree,
+                const std::filesystem::path& target) {
   std::ifstream in(blob, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
   if (bytes.empty()) {
     throw std::runtime_error(blob.string() + ": empty or unreadable");
   }
-  DecodeCost cost;
-  double begin = ThreadSeconds();
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  std::span<const char> rest(bytes);
-  ::SHA256(reinterpret_cast<const unsigned char*>(rest.data()), rest.size(), digest.data());
-  cost.sha256 = ThreadSeconds() - begin;
-  begin = ThreadSeconds();
-  Decoder decoder;
-  while (!rest.empty()) {
-    const size_t size = Checked(ZSTD_findFrameCompressedSize(rest.data(), rest.size()));
-    decoder.Decode(rest.first(size));
-    rest = rest.subspan(size);
+  const std::vector<std::span<const char>> frames = FramesOf(bytes);
+  const std::vector<size_t> ends = DivideFiles(tree, frames.size());
+  const Opened folder(target, O_RDONLY | O_DIRECTORY);
+  const double begin = WallSeconds();
+  CreateFolders(target, tree);
+  OnAllCores(frames.size(), [&](size_t frame) {
+    thread_local Decoder decoder;
+    const std::span<const char> content = decoder.Decode(frames[frame]);
+    for (size_t file = frame == 0 ? 0 : ends[frame - 1]; file < ends[frame]; ++file) {
+      CreateFile(target / tree.files[file].path, tree.files[file].bytes, content);
+    }
+  });
+  const double work = WallSeconds() - begin;
+  if (::syncfs(folder.fd()) != 0) {
+    ThrowErrno(target);
   }
-  cost.zstd = ThreadSeconds() - begin;
-  return cost;
+  return {.work = work, .sync = WallSeconds() - begin - work};
 }
 
 }  // namespace cachewarm::bench

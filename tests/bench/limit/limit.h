@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
-// The minimum work of packing and unpacking a tree, in CPU seconds: each part runs alone, in one
-// thread unless stated otherwise. Throws on errors, which ends the program. No state.
+// The minimum work of packing and unpacking a tree, done by as many threads at once as there are
+// cores. Times are wall seconds of a monotonic clock. Throws on errors, which ends the program. No
+// state.
 namespace cachewarm::bench {
 
 struct File {
@@ -17,31 +20,46 @@ struct File {
 
 struct Tree {
   std::vector<std::string> folders;  // parents first
-  std::vector<File> files;
+  std::vector<File> files;           // sorted by path
+};
+
+struct Cost {
+  double work = 0;
+  double sync = 0;  // after the work: until what is promised to be durable is on disk
 };
 
 Tree List(const std::filesystem::path& root);
 
-// CPU seconds of the calling thread.
-double ThreadSeconds();
-// Seconds of a monotonic clock.
+unsigned Cores();
 double WallSeconds();
+// Calls `each` with 0 to count - 1, on Cores() threads that take the numbers in order.
+void OnAllCores(size_t count, const std::function<void(size_t)>& each);
 
-// Wall seconds to read every file by `threads` threads; the bytes are discarded.
-double ReadTree(const std::filesystem::path& root, const Tree& tree, unsigned threads);
+// Reads every file, compresses it with zstd of `level` in chunks of at most 4 MiB, hashes what
+// comes out, and writes it to the new file `target`, which is synced at the end.
+Cost PackTree(const std::filesystem::path& root, const Tree& tree, int level,
+              const std::filesystem::path& target);
 
-// Creates folders and files of these sizes below the empty directory `target`, from one buffer.
-double CreateTree(const std::filesystem::path& target, const Tree& tree);
-// Wall seconds until all of that file system is on disk.
-double SyncTree(const std::filesystem::path& target);
+// Hashes and decompresses every frame of `blob`, and creates folders and files of the sizes of
+// `tree` below the empty directory `target` from what comes out. The file system is synced at the
+// end. Reads `blob` into memory before.
+Cost UnpackTree(const std::filesystem::path& blob, const Tree& tree,
+                const std::filesystem::path& target);
 
-// zstd of `level`, in chunks of 4 MiB of the files' bytes, and sha256 of what comes out.
-double CompressTree(const std::filesystem::path& root, const Tree& tree, int level);
+// A file descriptor. Throws if the file cannot be opened.
+class Opened {
+ public:
+  Opened(const std::filesystem::path& path, int flags);
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+  ~Opened();
+  int fd() const { return fd_; }
 
-struct DecodeCost {
-  double sha256 = 0;  // of the whole file
-  double zstd = 0;    // of its frames, one call each
+ private:
+  int fd_;
 };
-DecodeCost DecodeBlob(const std::filesystem::path& blob);
+
+// Throws the error in errno for `path`.
+[[noreturn]] void ThrowErrno(const std::filesystem::path& path);
 
 }  // namespace cachewarm::bench

@@ -6,58 +6,29 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <ctime>
+#include <exception>
+#include <mutex>
 #include <system_error>
 #include <thread>
 
 #include "tests/bench/limit/limit.h"
 
 namespace cachewarm::bench {
-namespace {
 
-constexpr size_t kBuffer = 1 << 20;
-
-// Opens `path`. Throws on errors.
-class Opened {
- public:
-  Opened(const std::filesystem::path& path, int flags)
-      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
-    if (fd_ < 0) {
-      throw std::system_error(errno, std::generic_category(), path.string());
-    }
-  }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
-  ~Opened() { ::close(fd_); }
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-void ReadFile(const std::filesystem::path& path, std::vector<char>& buffer) {
-  const Opened file(path, O_RDONLY);
-  ssize_t count = 0;
-  do {
-    count = ::read(file.fd(), buffer.data(), buffer.size());
-    if (count < 0) {
-      throw std::system_error(errno, std::generic_category(), path.string());
-    }
-  } while (count > 0);
-}
-
-void WriteFile(const std::filesystem::path& path, uint64_t bytes, const std::vector<char>& buffer) {
-  const Opened file(path, O_WRONLY | O_CREAT | O_EXCL);
-  while (bytes > 0) {
-    const ssize_t count = ::write(file.fd(), buffer.data(), std::min(bytes, buffer.size()));
-    if (count <= 0) {
-      throw std::system_error(errno, std::generic_category(), path.string());
-    }
-    bytes -= static_cast<uint64_t>(count);
+Opened::Opened(const std::filesystem::path& path, int flags)
+    : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
+  if (fd_ < 0) {
+    ThrowErrno(path);
   }
 }
 
-}  // namespace
+Opened::~Opened() {
+  ::close(fd_);
+}
+
+void ThrowErrno(const std::filesystem::path& path) {
+  throw std::system_error(errno, std::generic_category(), path.string());
+}
 
 Tree List(const std::filesystem::path& root) {
   Tree tree;
@@ -75,52 +46,36 @@ Tree List(const std::filesystem::path& root) {
   return tree;
 }
 
-double ThreadSeconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+unsigned Cores() {
+  return std::max(1U, std::thread::hardware_concurrency());
 }
 
 double WallSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-double ReadTree(const std::filesystem::path& root, const Tree& tree, unsigned threads) {
-  const double begin = WallSeconds();
+void OnAllCores(size_t count, const std::function<void(size_t)>& each) {
   std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr error;
   {
-    std::vector<std::jthread> readers;
-    for (unsigned i = 0; i < threads; ++i) {
-      readers.emplace_back([&] {
-        std::vector<char> buffer(kBuffer);
-        for (size_t at = next++; at < tree.files.size(); at = next++) {
-          ReadFile(root / tree.files[at].path, buffer);
+    std::vector<std::jthread> threads;
+    for (unsigned i = 0; i < Cores(); ++i) {
+      threads.emplace_back([&] {
+        try {
+          for (size_t at = next++; at < count; at = next++) {
+            each(at);
+          }
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          error = std::current_exception();
         }
       });
     }
   }
-  return WallSeconds() - begin;
-}
-
-double CreateTree(const std::filesystem::path& target, const Tree& tree) {
-  const std::vector<char> buffer(kBuffer, 'x');
-  const double begin = ThreadSeconds();
-  for (const std::string& folder : tree.folders) {
-    std::filesystem::create_directory(target / folder);
+  if (error) {
+    std::rethrow_exception(error);
   }
-  for (const File& file : tree.files) {
-    WriteFile(target / file.path, file.bytes, buffer);
-  }
-  return ThreadSeconds() - begin;
-}
-
-double SyncTree(const std::filesystem::path& target) {
-  const Opened folder(target, O_RDONLY | O_DIRECTORY);
-  const double begin = WallSeconds();
-  if (::syncfs(folder.fd()) != 0) {
-    throw std::system_error(errno, std::generic_category(), target.string());
-  }
-  return WallSeconds() - begin;
 }
 
 }  // namespace cachewarm::bench

@@ -9,6 +9,16 @@
 #include "lib/base/digest.h"
 
 namespace cachewarm {
+namespace {
+
+// Returns the algorithm, fetched once. With EVP_sha256(), EVP_DigestInit_ex() would search the
+// providers for it again at each call, which takes longer than the hash of a small file.
+const EVP_MD* FetchedSha256() {
+  static const EVP_MD* const algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return algorithm;
+}
+
+}  // namespace
 
 struct Sha256::State {
   struct Free {
@@ -18,7 +28,7 @@ struct Sha256::State {
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
-  EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr);
+  EVP_DigestInit_ex(state_->context.get(), FetchedSha256(), nullptr);
 }
 
 Sha256::Sha256(Sha256&&) noexcept = default;

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "fmt/format.h"
+#include "lib/bundle/ustar_header.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -116,52 +116,10 @@ Member MemberOf(archive_entry* entry) {
   return member;
 }
 
-// Returns the header that libarchive writes for a member whose fields fit into one block (ustar,
-// POSIX.1-1988); nullopt for any other member. Nearly all members are like that, and libarchive
-// needs a new archive for each header.
-std::optional<std::string> PlainHeader(const Member& member) {
-  constexpr size_t kNameBytesMax = 99;
-  constexpr int64_t kBytesMax = (int64_t{8} << 30) - 1;  // 11 octal digits
-  constexpr int64_t kSecondsMax = INT32_MAX - 1;  // libarchive adds a pax header for the maximum
-  const bool is_directory = member.type == MemberType::kDirectory;
-  const bool is_link = member.type == MemberType::kHardLink;
-  const int64_t seconds = member.mtime_ns / kNanosecondsPerSecond;
-  if ((member.type != MemberType::kFile && !is_directory && !is_link) ||
-      member.path.size() + (is_directory ? 1 : 0) > kNameBytesMax ||
-      member.link.size() > kNameBytesMax || !IsAscii(member.path) || !IsAscii(member.link) ||
-      member.bytes < 0 || member.bytes > (member.type == MemberType::kFile ? kBytesMax : 0) ||
-      member.mtime_ns % kNanosecondsPerSecond != 0 || seconds < 0 || seconds > kSecondsMax) {
-    return std::nullopt;
-  }
-  std::string header(size_t{kTarBlockBytes}, '\0');
-  const auto put = [&header](size_t at, std::string_view text) {
-    header.replace(at, text.size(), text);
-  };
-  put(0, member.path + (is_directory ? "/" : ""));
-  put(100, fmt::format("{:06o} ", member.mode));
-  put(108, "000000 ");  // owner
-  put(116, "000000 ");  // group
-  put(124, fmt::format("{:011o} {:011o} ", member.bytes, seconds));
-  put(148, "        ");  // the checksum is computed with blanks in its place
-  put(156, is_directory ? "5" : is_link ? "1" : "0");
-  put(157, is_link ? member.link : "");
-  put(257, std::string_view("ustar\0"
-                            "00",
-                            8));
-  put(329, "000000 ");  // device numbers
-  put(337, "000000 ");
-  const auto sum = std::accumulate(header.begin(), header.end(), 0U, [](unsigned total, char c) {
-    return total + static_cast<unsigned char>(c);
-  });
-  put(148, fmt::format("{:06o}", sum));
-  header[154] = '\0';
-  return header;
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> TarHeader(const Member& member) {
-  if (std::optional<std::string> plain = PlainHeader(member); plain.has_value()) {
+  if (std::optional<std::string> plain = UstarHeader(member); plain.has_value()) {
     return *std::move(plain);
   }
   HeaderText header;

@@ -2,9 +2,12 @@
 // Files of equal content are stored once, with hard links, and unpacked as separate files.
 #include "lib/bundle/pack/duplicates.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <utility>
 
 #include "fmt/format.h"
 #include "gmock/gmock.h"
@@ -222,12 +225,68 @@ TEST(Duplicates, FileThatChangesBeforeItIsStoredAborts) {
       FilesOf({{"a", {.content = Noise(kLarge, 1)}}, {"b", {.content = Noise(kLarge, 1)}}});
   int opened = 0;
   files[0].open = [&opened]() -> absl::StatusOr<std::unique_ptr<Source>> {
-    return std::make_unique<OwnedSource>(Noise(kLarge, ++opened == 1 ? 1 : 9));
+    // The first two reads are those of the head and of the whole file.
+    return std::make_unique<OwnedSource>(Noise(kLarge, ++opened <= 2 ? 1 : 9));
   };
   LayerText layer(1U << 20U);
   const auto packed = Pack(std::move(files), {}, {.frame_bytes = kFrame}, layer, std::stop_token());
   EXPECT_TRUE(absl::IsAborted(packed.status())) << packed.status();
   EXPECT_THAT(std::string(packed.status().message()), HasSubstr("\"a\""));
+}
+
+// Counts the bytes that are read.
+class CountedSource : public Source {
+ public:
+  CountedSource(std::string text, std::atomic<size_t>& count)
+      : source_(std::move(text)), count_(count) {}
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override {
+    absl::StatusOr<size_t> got = source_.Read(buffer);
+    count_ += got.value_or(0);
+    return got;
+  }
+
+ private:
+  OwnedSource source_;
+  std::atomic<size_t>& count_;
+};
+
+TEST(Duplicates, FilesAreReadWholeOnlyIfTheirHeadsAreEqual) {
+  constexpr size_t kHead = 4096;
+  std::map<std::string, std::string> contents;
+  for (const char* path : {"a", "b", "c"}) {
+    contents[path] = Noise(kLarge, 1);
+  }
+  contents["b"][kHead - 1] ^= 1;
+  contents["c"][kHead] ^= 1;
+  std::map<std::string, std::atomic<size_t>> read;
+  TestTree tree;
+  for (const auto& [path, text] : contents) {
+    tree[path] = {.content = text};
+    read[path] = 0;
+  }
+  std::vector<PackFile> files = FilesOf(tree);
+  for (PackFile& file : files) {
+    file.open = [&, path = file.path]() -> absl::StatusOr<std::unique_ptr<Source>> {
+      return std::make_unique<CountedSource>(contents.at(path), read.at(path));
+    };
+  }
+  LayerText layer(1U << 20U);
+  const auto packed = Pack(std::move(files), {}, {.frame_bytes = kFrame}, layer, std::stop_token());
+  ASSERT_TRUE(packed.ok()) << packed.status();
+  EXPECT_EQ(read.at("a"), kHead + 2 * kLarge);
+  EXPECT_EQ(read.at("b"), kHead + kLarge) << "the last byte of its head differs";
+  EXPECT_EQ(read.at("c"), kHead + 2 * kLarge);
+  EXPECT_THAT(MembersOf(PackTree(tree, kFrame)), ElementsAre("a", "b", "c"));
+}
+
+TEST(Duplicates, FileThatBecomesShorterThanItsHeadAborts) {
+  std::vector<PackFile> files =
+      FilesOf({{"a", {.content = Noise(kLarge, 1)}}, {"b", {.content = Noise(kLarge, 1)}}});
+  files[1].open = [] { return std::make_unique<OwnedSource>(Noise(4095, 1)); };
+  LayerText layer(1U << 20U);
+  const auto packed = Pack(std::move(files), {}, {.frame_bytes = kFrame}, layer, std::stop_token());
+  EXPECT_TRUE(absl::IsAborted(packed.status())) << packed.status();
+  EXPECT_THAT(std::string(packed.status().message()), HasSubstr("\"b\""));
 }
 
 TEST(Duplicates, SearchStopsOnRequest) {

@@ -11,6 +11,7 @@ namespace cachewarm::bundle {
 namespace {
 
 using codec::Json;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Json ManifestJson() {
@@ -148,6 +149,15 @@ TEST(Config, EnforcesCountLimits) {
   EXPECT_FALSE(ParseConfig(text, {.entries_max = 7}).ok());
   EXPECT_FALSE(ParseConfig(text, {.frames_max = 2}).ok());
   EXPECT_TRUE(ParseConfig(text, {.entries_max = 8}).ok());
+}
+
+TEST(Format, EntriesImplyDirectoriesInAnyOrder) {
+  std::vector<Entry> entries;
+  for (const char* path : {"a/b/c", "d", "a/b/e", "a/f/g/h", "a/b/i", "j/k"}) {
+    entries.push_back({.path = path});
+  }
+  EXPECT_THAT(ImpliedDirectories(entries), ElementsAre("a", "a/b", "a/f", "a/f/g", "j"));
+  EXPECT_THAT(ImpliedDirectories({}), ElementsAre());
 }
 
 TEST(Format, DamagedTextDoesNotCrash) {

@@ -138,6 +138,22 @@ TEST(Unpacker, StopsOnErrorOfOnFile) {
       absl::IsInternal(Unpack(PackTree(SampleTree()), staging.Open(), {.on_file = on_file})));
 }
 
+TEST(Unpacker, MakesDirectoriesOnSeveralThreads) {
+  TestTree tree;
+  for (int i = 0; i < 300; ++i) {
+    tree["triton/" + std::to_string(i % 150) + "/" + std::to_string(i) + "/a/b/c"] = {
+        .content = std::to_string(i)};
+  }
+  for (const int threads : {1, 8}) {
+    const TempDir staging;
+    const fs::Dir dir = staging.Open();
+    const absl::Status status = Unpack(PackTree(tree), dir, {.threads = threads, .sync = false});
+    ASSERT_TRUE(status.ok()) << threads << status;
+    EXPECT_EQ(ReadTree(dir), ExpectedTree(tree)) << threads;
+    EXPECT_EQ(ModeOf(dir, "triton/7/157/a/b"), 0777U) << threads;
+  }
+}
+
 TEST(Unpacker, UsesExistingDirectories) {
   const PackedSample sample = PackTree(SampleTree());
   const UnpackOptions options{.make_directories = false, .sync = false};
