@@ -17,7 +17,7 @@
 
 namespace cachewarm::agent {
 
-// What a harvest may take from a tree (docs/design/0053-harvest.md).
+// The files that a harvest may take from a tree (docs/design/0053-harvest.md).
 struct HarvestSource {
   std::shared_ptr<const UsedFiles> used;  // files that running pods used after they were Ready
   std::string refusal;                    // why the tree cannot be harvested; empty: it can

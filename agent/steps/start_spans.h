@@ -24,7 +24,8 @@ std::vector<std::string> MountedTrees(const Context& context, const Tables& tabl
 // Knows when pods of this node are starting, so that a compile by a pod that was Ready before can
 // be distinguished from one of a start. A pod is starting in its api::StartWindow; a builder also
 // until its capture has ended, because its bundle has what it compiles until then; a harvest is no
-// start. A start that leaves the spec before it is Ready ends at that time. Call on the sync thread.
+// start. A start that leaves the spec before it is Ready ends at that time. Call on the sync
+// thread.
 class StartSpans {
  public:
   // Ended starts are known for this time.

@@ -84,7 +84,8 @@ def markdown(facts, runs, contenders, results):
               for c in facts["corpora"]]
     lines += ["", *facts["remarks"], "", "## Contenders", "",
               "CPU of `ctr` includes containerd's, its RSS is containerd's; no contender includes "
-              "the registry's. `limit` does the necessary work on all cores at once, with the sync."]
+              "the registry's. `limit` does the necessary work on all cores at once, with the "
+              "sync."]
     for corpus in facts["corpora"]:
         for disk in facts["disks"]:
             lines += group_tables(runs, contenders, corpus, disk)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""spec.harvest: a kernel that a running pod compiles reaches the other node, whose next pod has it."""
+"""spec.harvest: a kernel that a running pod compiles reaches the other node, whose next pod has
+it."""
 
 from harness import pods
 from harness.compiler import CACHE, late_compiler

@@ -5,111 +5,13 @@
 #include <functional>
 #include <string>
 
-#include "tests/fakes/snapshot_builder.h"
+#include "tests/unit/operator/plan/captures/harvests_fixture.h"
 
 namespace cachewarm::plan {
 namespace {
 
-using api::CaptureState;
-using fakes::At;
-using fakes::DigestNamed;
 using fakes::HasEvent;
-using fakes::SnapshotBuilder;
 using testing::HasSubstr;
-
-constexpr int kInterval = 30 * 60;  // seconds
-
-// Nodes n1 to n3 have the bundle "a" and a running pod each. It is second 100.
-class Harvests : public testing::Test {
- protected:
-  Harvests() {
-    for (const char* node : {"n1", "n2", "n3"}) {
-      builder.Node({.name = node});
-    }
-    builder.Accepted();
-    builder.warmup().spec.harvest = true;
-    builder.Bundle({.node = "n1", .published = 5, .native = false, .active = {"n1", "n2", "n3"}});
-    for (const std::string node : {"n1", "n2", "n3"}) {
-      RunPod("pod-" + node, node);
-    }
-    builder.Now(100);
-    Apply(builder.Decide());
-  }
-
-  void RunPod(const std::string& name, const std::string& node, int started = 20) {
-    builder.Pod({.name = name,
-                 .node = node,
-                 .created = started - 10,
-                 .started = started,
-                 .ready = started + 10});
-  }
-  void Apply(const Plan& plan) {
-    builder.status() = plan.status;
-    for (const NodeEntries& wants : plan.nodes) {
-      builder.cache(wants.node).spec = wants.spec;
-    }
-  }
-  Plan Next(int second) {
-    builder.Now(second);
-    Plan plan = builder.Decide();
-    Apply(plan);
-    return plan;
-  }
-  void Offer(const std::string& node, int units, const std::string& set) {
-    builder.reported(node).harvestable = {
-        .generation = "tree-" + node, .run_as = "image", .units = units, .set = set};
-  }
-  // The only request of the node; null if there is none.
-  const api::CaptureRequest* RequestOn(const std::string& node) {
-    const auto& captures = builder.cache(node).spec.captures;
-    return captures.empty() ? nullptr : &captures.front();
-  }
-  void Answer(const std::string& node, const api::CaptureStatus& answer) {
-    api::CaptureStatus status = answer;
-    status.id = RequestOn(node)->id;
-    builder.cache(node).status.captures = {status};
-  }
-  static api::CaptureStatus Pushed(const std::string& digit) {
-    return {.state = CaptureState::kPushed,
-            .digest = DigestNamed(digit),
-            .bytes = 1500,
-            .files = 14,
-            .native = false};
-  }
-  // Harvests from n1 at second 110, with this result.
-  Plan HarvestedFromN1(const std::string& digit) {
-    Offer("n1", 3, "s1");
-    Next(110);
-    Answer("n1", Pushed(digit));
-    return Next(120);
-  }
-  const api::HarvestStatus& Status() { return builder.status().harvests.at(0); }
-  const api::BundleStatus& Bundle() { return builder.status().bundles.at(0); }
-
-  SnapshotBuilder builder;
-};
-
-TEST_F(Harvests, NodeWithTheMostUnitsIsCaptured) {
-  Offer("n1", 2, "s1");
-  Offer("n2", 5, "s2");
-  Offer("n3", 5, "s3");
-  Next(110);
-  ASSERT_NE(RequestOn("n2"), nullptr) << "the first by name of those with the most";
-  EXPECT_EQ(RequestOn("n1"), nullptr);
-  EXPECT_EQ(RequestOn("n3"), nullptr);
-  const api::CaptureRequest& request = *RequestOn("n2");
-  EXPECT_EQ(request.generation, "tree-n2");
-  EXPECT_EQ(request.base_digest, DigestNamed("a"));
-  EXPECT_EQ(request.key, builder.Key("n1"));
-  EXPECT_EQ(request.pod_uid, "uid-pod-n2");
-  EXPECT_FALSE(request.grouped);
-  EXPECT_NE(request.ready_time, WallTime{});
-  EXPECT_EQ(Status().reason, "Harvesting");
-  EXPECT_EQ(Status().units, 5);
-  const Plan again = builder.Decide();
-  EXPECT_FALSE(again.status_changed);
-  EXPECT_TRUE(again.nodes.empty());
-}
 
 TEST_F(Harvests, WithoutTheFieldNothingIsCaptured) {
   builder.warmup().spec.harvest = false;
@@ -190,29 +92,6 @@ TEST_F(Harvests, IntervalIsASetting) {
   EXPECT_NE(RequestOn("n1"), nullptr);
 }
 
-TEST_F(Harvests, SetThatBroughtNothingIsNotCapturedAgain) {
-  const Plan plan = HarvestedFromN1("a");
-  EXPECT_EQ(Status().reason, "NothingNew");
-  EXPECT_FALSE(HasEvent(plan, "Harvested"));
-  EXPECT_TRUE(Bundle().extends.empty());
-  Offer("n2", 3, "s1");  // an equal set on another node
-  for (int i = 1; i < 5; ++i) {
-    Next(110 + i * kInterval);
-    EXPECT_EQ(RequestOn("n1"), nullptr);
-    EXPECT_EQ(RequestOn("n2"), nullptr);
-  }
-  Offer("n1", 4, "s1-grown");
-  Next(110 + 5 * kInterval);
-  EXPECT_NE(RequestOn("n1"), nullptr);
-}
-
-TEST_F(Harvests, OfferAboutAnOlderBundleIsIgnored) {
-  HarvestedFromN1("b");  // the nodes still have "a"
-  Offer("n2", 9, "s2");
-  Next(110 + kInterval);
-  EXPECT_EQ(RequestOn("n2"), nullptr);
-}
-
 TEST_F(Harvests, NewBuildMakesTheSetsNewAgain) {
   HarvestedFromN1("b");
   builder.status().bundles[0].digest = DigestNamed("d");  // another build replaced the bundle
@@ -221,17 +100,6 @@ TEST_F(Harvests, NewBuildMakesTheSetsNewAgain) {
   Next(110 + kInterval);
   ASSERT_NE(RequestOn("n1"), nullptr);
   EXPECT_EQ(RequestOn("n1")->base_digest, DigestNamed("d"));
-}
-
-TEST_F(Harvests, StartOnTheNodeIsAwaited) {
-  Offer("n1", 3, "s1");
-  builder.Pod({.name = "new", .node = "n1", .created = 101, .started = 105});
-  Next(110);
-  EXPECT_EQ(RequestOn("n1"), nullptr);
-  builder.Pod({.name = "new", .node = "n1", .created = 101, .started = 105, .ready = 111});
-  builder.in().pods.erase(builder.in().pods.end() - 2);
-  Next(112);
-  EXPECT_NE(RequestOn("n1"), nullptr);
 }
 
 TEST_F(Harvests, LeaderThatEndsAfterTheStatusIsFollowedByOneThatCapturesTheSameTree) {
@@ -273,33 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
                                   b.warmup().spec.compile.builder = api::Builder::kJob;
                                   b.warmup().spec.compile.proof = api::Proof::kEngine;
                                 },
-                                "spec.compile.proof"},
-                    RefusalCase{"DamagedTree",
-                                [](SnapshotBuilder& b) {
-                                  b.reported("n1").harvestable.message =
-                                      "a scrub found damaged files";
-                                },
-                                "node n1: a scrub found damaged files"},
-                    RefusalCase{"OtherKey",
-                                [](SnapshotBuilder& b) {
-                                  b.Pod({.name = "old",
-                                         .node = "n1",
-                                         .image = "server:0",
-                                         .created = 1,
-                                         .started = 2,
-                                         .ready = 3});
-                                },
-                                "another image"},
-                    RefusalCase{
-                        "OfASuspendedBundle",
-                        [](SnapshotBuilder& b) {
-                          b.status().suspended_bundles = {
-                              {.key = b.status().bundles[0].key,
-                               .digest = DigestNamed("e"),
-                               .suspended_time = At(40),
-                               .hung_starts = {{.pod_uid = "x", .pod = "x", .node = "n1"}}}};
-                        },
-                        "suspended now"}),
+                                "spec.compile.proof"}),
     [](const auto& test) { return test.param.name; });
 
 TEST_F(Harvests, SuspendedBundleIsNotExtended) {
