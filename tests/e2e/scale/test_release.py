@@ -19,7 +19,8 @@ from harness.warmup import released
 NODES = 10  # fit the pods of a round: the operator's and the bare client's
 PODS = 200
 ROUNDS = 5
-# Time until the last release, against that of the bare client, medians of one run.
+# Time until the last release, against that of the bare client, each in its best round: other
+# programs of the machine only ever add time.
 BAR = 1.3
 BARE_GATE = "example.com/bare"
 # The fastest ways of a client here, on many connections and on one.
@@ -121,8 +122,8 @@ def test_operator_releases_pods_almost_as_fast_as_a_bare_client(
             kubectl.delete("deployment", f"bare-{number}-{i}", "--wait=false")
         kubectl.delete("cachewarmup", f"operator-{number}")
         kubectl.delete("deployment", f"operator-{number}", "--wait=false")
-    # The better way of all rounds: the better one of each round would be the luckier one.
-    best = min(median(seconds) for seconds in bare.values())
-    ratio = median(operator) / best
-    print(f"{PODS} gates: operator {median(operator):.3f} s, bare {best:.3f} s, ratio {ratio:.2f}")
+    # The medians decide which way is better: the best of all rounds would be the luckier one.
+    best = min(min(bare.values(), key=median))
+    ratio = min(operator) / best
+    print(f"{PODS} gates: operator {min(operator):.3f} s, bare {best:.3f} s, ratio {ratio:.2f}")
     assert ratio <= BAR
