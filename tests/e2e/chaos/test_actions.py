@@ -98,6 +98,7 @@ def test_every_operator_includes_the_last_one():
     whom.off.clear()
     assert kill_every_operator(whom, random.Random(1)) == "leader other"
     assert killed == [f"leader on {ON}", f"other on {ON}"]
+    assert len(whom.excuses.operators_killed) == 1
 
 
 def test_every_operator_lives_while_a_node_is_off():
@@ -145,6 +146,12 @@ def test_filled_disk_is_unmounted_only_after_it_was_mounted():
     def fails(node: str, *words: str) -> None:
         done.append(words[0])
         raise AssertionError
+
+    done.clear()
+    whom.cluster.in_node = lambda node, *words: fails(node, *words) if words[0] == "umount" else ""
+    with pytest.raises(AssertionError):
+        outages.fill_disk(whom, random.Random(1), wait_and(done, "wait"))
+    assert not whom.excuses.touches(f"node {node}", 1e12, 2e12), "no excuse stays open"
 
     done.clear()
     whom.cluster.in_node = fails

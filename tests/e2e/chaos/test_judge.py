@@ -116,6 +116,10 @@ class Court:
             self.excuses.end(span, BORN + end)
         return span
 
+    def kill_operators(self, at: float) -> "Court":
+        self.excuses.operators_killed.append(BORN + at)
+        return self
+
     @property
     def rules(self) -> list[str]:
         return [each.rule for each in self.judge.violations]
@@ -135,6 +139,12 @@ class TestHolds:
         assert court.look(30.1 + GRACE).rules == [HELD]
         assert court.look(99).rules == [HELD], "reported once"
         assert court.judge.now_held == ["n/p"]
+
+    def test_lasting_violations_are_reported_again_on_request(self):
+        court = Court().see(0, pod(held=True, until=30), builder("one"), builder("two"))
+        assert court.look(40).rules == [HELD, BUILDERS]
+        court.judge.report_again()
+        assert court.look(41).rules == [HELD, BUILDERS, HELD, BUILDERS]
 
     def test_late_release_is_a_violation(self):
         court = Court().see(0, pod(held=True, until=30)).see(36, pod(until=30))
@@ -410,8 +420,19 @@ def operator(uid: str, ready: bool) -> dict:
 
 
 class TestOperators:
+    def test_operators_that_the_chaos_did_not_kill_excuse_nothing(self):
+        court = Court(20).see(0, operator("o", True), pod(held=True)).see(15, operator("o", False))
+        assert court.look(26).rules == [HELD]
+        assert court.judge.tally.away == 1
+
+    def test_pod_that_is_due_late_waits_for_the_cron_job(self):
+        court = Court(200).kill_operators(0).see(0, operator("o", True), pod(held=True))
+        court.see(1, operator("o", False))
+        assert court.look(200 + AWAY_MAX + GRACE).rules == []
+        assert court.look(200.1 + AWAY_MAX + GRACE).rules == [HELD]
+
     def test_hold_without_an_operator_is_excused(self):
-        court = Court(20).see(0, operator("o", True), pod(held=True))
+        court = Court(20).kill_operators(14).see(0, operator("o", True), pod(held=True))
         court.see(15, operator("o", True), type="DELETED").look(50)
         court.see(50, operator("new", False)).see(51, operator("new", True))
         assert court.look(51 + BACK_SECONDS + GRACE).rules == []
@@ -424,7 +445,8 @@ class TestOperators:
         assert court.judge.tally.away == 0
 
     def test_cron_job_must_release_when_no_operator_comes_back(self):
-        court = Court(20).see(0, operator("o", True), pod(held=True)).see(20, operator("o", False))
+        court = Court(20).kill_operators(19).see(0, operator("o", True), pod(held=True))
+        court.see(20, operator("o", False))
         assert court.look(20 + AWAY_MAX + GRACE).rules == []
         assert court.look(20.1 + AWAY_MAX + GRACE).rules == [HELD]
 

@@ -114,6 +114,15 @@ def test_violation_before_the_observation_does_not_count(log):
     assert observer.violations == [] and observer.summary["latest"] > 200
 
 
+def test_violation_that_lasts_since_before_the_observation_counts(log):
+    add(log, line("create", held("late", "2", time.time() - 300)))
+    add(log, line("patch", held("late", "3", time.time() - 300)))
+    time.sleep(2.1)  # the lines are older than the observation, also by the second that a look waits
+    with Observer(log, Server(), 10, Excuses()) as observer:
+        wait_for("it is reported", lambda: observer.violations, 30)
+    assert "n/late: held past its deadline" in observer.violations[0]
+
+
 def test_objects_are_listed_after_an_outage_of_the_api_server(log):
     """The line of the release was lost with the API server."""
     add(log, line("create", held("lost", "2")) + line("create", held("gone", "3")))

@@ -2,6 +2,7 @@
 """The actions of the chaos, one at a time: kills, and edits that a user might make."""
 
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,6 +32,7 @@ def kill_every_operator(scene: Scene, chance: random.Random) -> str:
         if scene.off:
             return NOTHING
         found = [pod for pod in scene.product.pods("operator") if scene.within_reach(pod)]
+        scene.excuses.operators_killed.append(time.time())
         return " ".join(_end(scene, pod) for pod in found)
 
 

@@ -33,6 +33,8 @@ class Excuses:
 
     # uids of pods whose processes the chaos killed, one after the other.
     killed: set[str] = field(default_factory=set)
+    # When the chaos began to kill every operator, in seconds since the epoch.
+    operators_killed: list[float] = field(default_factory=list)
     _spans: list[Span] = field(default_factory=list)
 
     def begin(self, now: float, scope: str = EVERYWHERE, limit: float = float("inf")) -> Span:
@@ -51,11 +53,12 @@ class Excuses:
 
     def within(self, begin: float, end: float, scope: str = EVERYWHERE) -> float:
         """Seconds from `begin` to `end` that are excused everywhere or in `scope`, none of them
-        twice."""
+        twice. The limit of an interval counts from `begin`, if that is later than its own."""
         total, reached = 0.0, begin
         spans = [span for span in self._spans if span.scope in (EVERYWHERE, scope)]
-        for span in sorted(spans, key=lambda each: (each.begin, each.last)):
-            first, last = max(span.begin, reached), min(span.last, end)
+        for span in sorted(spans, key=lambda each: (each.begin, each.end)):
+            limit = max(span.begin, begin) + span.limit
+            first, last = max(span.begin, reached), min(span.end, limit, end)
             if last > first:
                 total += last - first
                 reached = last

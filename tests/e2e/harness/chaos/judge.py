@@ -5,8 +5,9 @@ only the deadline on the pod is used. Pure: no clock, no cluster.
 
 1. No pod is held past its deadline and GRACE. The deadline is the earliest that the pod ever noted
    (cachewarm.io/held-until), and never later than its creation and the longest hold that any warmup
-   here allows. Seconds in which nobody could release it (excuses.py) are not counted, and AWAY_MAX
-   seconds after kubelets reported the last operator as gone: the CronJob releases pods then.
+   here allows. Seconds in which nobody could release it (excuses.py) are not counted, and at
+   most AWAY_MAX seconds after the deadline while kubelets report no operator, if the chaos killed
+   all of them: the CronJob releases pods then.
 2. At most one live builder per (warmup, key): pods that carry the labels of a builder Job, and pods
    that a NodeCache asks to capture for that key. Live: not finished, not being deleted, its Job
    neither, on a node that is Ready. Requests may be logged in another order than their writes, so
@@ -30,6 +31,8 @@ OVERLAP = 3.0
 # Until the CronJob released a pod, once a minute, and until a new operator looks at held pods.
 AWAY_MAX = 90.0
 BACK_SECONDS = 5.0
+# The last operator is gone at most this long after the chaos began to kill all of them.
+KILL_SECONDS = 60.0
 GATE = "cachewarm.io/wait-for-cache"
 HELD_UNTIL = "cachewarm.io/held-until"
 START = "cachewarm.io/start"
@@ -145,6 +148,10 @@ class Holds:
     def look(self, now: float) -> list[Violation]:
         return [each for hold in self._held.values() for each in self._judge(hold, now)]
 
+    def report_again(self) -> None:
+        for hold in self._held.values():
+            hold.reported = False
+
     @property
     def now_held(self) -> list[str]:
         return sorted(hold.pod for hold in self._held.values())
@@ -222,6 +229,9 @@ class Builders:
         self._since = {key: at for key, at in self._since.items() if key in live}
         self._tally.builders = len(self._known)
         return out
+
+    def report_again(self) -> None:
+        self._reported.clear()
 
     def _see_pod(self, seen: Seen) -> None:
         finished = seen.object.get("status", {}).get("phase") in ("Succeeded", "Failed")
@@ -361,7 +371,8 @@ def _is_injected(pod: dict) -> bool:
 
 
 class Operators:
-    """Excuses the time in which kubelets report no operator that is Ready."""
+    """Excuses the time in which kubelets report no operator that is Ready, after the chaos killed
+    all of them. Operators that fail without it excuse nothing."""
 
     def __init__(self, excuses: Excuses, tally: Tally):
         self._excuses = excuses
@@ -379,7 +390,9 @@ class Operators:
         (self._ready.add if is_up else self._ready.discard)(seen.uid)
         if had and not self._ready:
             self._tally.away += 1
-            self._away = self._excuses.begin(seen.at, limit=AWAY_MAX)
+            kills = self._excuses.operators_killed
+            if any(seen.at - KILL_SECONDS <= kill <= seen.at for kill in kills):
+                self._away = self._excuses.begin(seen.at, limit=AWAY_MAX)
         elif self._ready and self._away:
             self._excuses.end(self._away, seen.at + BACK_SECONDS)
             self._away = None
@@ -411,6 +424,11 @@ class Judge:
             self.violations += self._bound.see(seen)
             self.violations += self._failed.see(seen)
         self.violations += self._builders.see(seen)
+
+    def report_again(self) -> None:
+        """Reports a violation that lasts also if it was reported before."""
+        self._holds.report_again()
+        self._builders.report_again()
 
     def look(self, now: float) -> None:
         self.violations += self._holds.look(now)

@@ -82,6 +82,7 @@ class Observer:
         self._changes = Changes()
         self._unjudged: dict[str, Violation] = {}
         self._began = 0.0
+        self._has_begun = False  # a look was not before the entering
         self._listed = 0  # excuses that were over when the objects were listed
         self._stop = threading.Event()
         self._caught_up = threading.Event()
@@ -140,6 +141,9 @@ class Observer:
 
     def _look(self, now: float) -> None:
         with self._lock:
+            if not self._has_begun and now >= self._began:
+                self._has_begun = True
+                self._judge.report_again()
             self._judge.look(now)
 
     def _judge_one(self, seen: Seen) -> None:

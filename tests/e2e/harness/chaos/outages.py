@@ -84,9 +84,11 @@ def fill_disk(scene: Scene, chance: random.Random, wait: Wait) -> str:
         _renew_agent(scene, node)
         wait(chance.uniform(5, 20))
     finally:
-        scene.cluster.in_node(node, "umount", "-l", ROOT)
-        _renew_agent(scene, node)
-        scene.excuses.end(span, time.time())
+        try:
+            scene.cluster.in_node(node, "umount", "-l", ROOT)
+            _renew_agent(scene, node)
+        finally:
+            scene.excuses.end(span, time.time())
     return node
 
 
