@@ -19,10 +19,14 @@ constexpr size_t kDirectoriesPerJob = 64;
 // of one depth are independent of each other.
 std::vector<std::vector<std::string>> DirectoriesByDepth(const Config& config) {
   std::vector<std::vector<std::string>> levels;
-  for (const std::string& path : ImpliedDirectories(config.entries)) {
+  auto directories = ImpliedDirectories(config.entries);
+  while (!directories.empty()) {
+    // Move each path out of the set: an untrusted bundle may imply millions of long paths, which
+    // must not be in memory twice.
+    std::string path = std::move(directories.extract(directories.begin()).value());
     const auto depth = static_cast<size_t>(std::count(path.begin(), path.end(), '/'));
     levels.resize(std::max(levels.size(), depth + 1));
-    levels[depth].push_back(path);
+    levels[depth].push_back(std::move(path));
   }
   return levels;
 }
