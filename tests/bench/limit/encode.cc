@@ -30,7 +30,7 @@ std::vector<Part> Divide(const Tree& tree) {
   uint64_t filled = kChunk;
   for (size_t i = 0; i < tree.files.size(); ++i) {
     const uint64_t bytes = tree.files[i].bytes;
-    if (filled + bytes <= kChunk) {
+    if (!parts.empty() && filled + bytes <= kChunk) {
       ++parts.back().files;
       filled += bytes;
       continue;
