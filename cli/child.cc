@@ -18,7 +18,6 @@
 namespace cachewarm::cli {
 namespace {
 
-constexpr int kSignalExitBase = 128;
 constexpr int kNotStarted = 127;
 
 // Sets the signal actions and the signal mask of this thread to those in `state`.

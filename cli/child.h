@@ -14,6 +14,9 @@
 
 namespace cachewarm::cli {
 
+// Exit code of a command that a signal ended: this plus the number of the signal.
+inline constexpr int kSignalExitBase = 128;
+
 struct ChildCommand {
   std::vector<std::string> words;                  // program (looked up in PATH) and arguments
   std::map<std::string, std::string> environment;  // all variables of the command
@@ -37,8 +40,8 @@ class Child {
 
   // Sends a signal; no effect after the command has ended. Thread-safe.
   void Signal(int number);
-  // Waits until the command has ended and returns its exit code, or 128 + the signal that killed
-  // it. If this process is process 1 of a container, also reaps orphans. Call once.
+  // Waits until the command has ended and returns its exit code, or kSignalExitBase + the signal
+  // that killed it. If this process is process 1 of a container, also reaps orphans. Call once.
   absl::StatusOr<int> Wait();
 
  private:

@@ -2,6 +2,10 @@
 #include "agent/evidence/own_reads.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
 
 namespace cachewarm::agent {
 

@@ -4,12 +4,35 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "agent/evidence/events.h"
-#include "agent/evidence/tree_watcher.h"
 
 namespace cachewarm::agent {
+
+// Scope of the agent's own reads of one tree. Movable. Opening() is thread-safe.
+class OwnReads {
+ public:
+  class Sink {
+   public:
+    virtual ~Sink() = default;
+    virtual void Opening(std::string_view path) = 0;
+  };
+
+  explicit OwnReads(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {}
+
+  // Declares one read-only open and close of `path` (relative to the tree); call it immediately
+  // before the open.
+  void Opening(std::string_view path) {
+    if (sink_ != nullptr) {
+      sink_->Opening(path);
+    }
+  }
+
+ private:
+  std::unique_ptr<Sink> sink_;
+};
 
 // Keeps events of the agent's own reads out of the records, because the records serve to find out
 // which files pods read. The agent reads a tree within a scope. A scope lists the events that these

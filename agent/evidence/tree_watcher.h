@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "agent/evidence/events.h"
+#include "agent/evidence/own_reads.h"
 #include "agent/evidence/scan_budget.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -41,8 +41,6 @@ struct WatchedTree {
   // are unknown.
   bool fresh = false;
 };
-
-class OwnReads;
 
 // Records which files engines read and write in the trees of this node. Uses inotify, on its own
 // thread. If a directory cannot be watched, records are incomplete, but workloads are never
@@ -89,29 +87,6 @@ class Watcher {
 
  protected:
   Watcher() = default;
-};
-
-// Scope of the agent's own reads of one tree. Movable. Opening() is thread-safe.
-class OwnReads {
- public:
-  class Sink {
-   public:
-    virtual ~Sink() = default;
-    virtual void Opening(std::string_view path) = 0;
-  };
-
-  explicit OwnReads(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {}
-
-  // Declares one read-only open and close of `path` (relative to the tree); call it immediately
-  // before the open.
-  void Opening(std::string_view path) {
-    if (sink_ != nullptr) {
-      sink_->Opening(path);
-    }
-  }
-
- private:
-  std::unique_ptr<Sink> sink_;
 };
 
 }  // namespace cachewarm::agent

@@ -9,6 +9,7 @@
 
 #include "agent/tree/durable.h"
 #include "agent/tree/journal.h"
+#include "agent/tree/pod_access.h"
 #include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "lib/base/status.h"
@@ -121,35 +122,6 @@ absl::Status RepairLink(const fs::Dir& root, const Mount& mount, const PrepareOp
 }
 
 }  // namespace
-
-absl::Status OpenToPods(const fs::Dir& root, const std::string& path, const Mount& mount) {
-  if (const int64_t user = RunAsUser(mount.run_as); user >= 0) {
-    absl::Status owned = root.SetOwner(path, static_cast<uid_t>(user), static_cast<gid_t>(-1));
-    // Ignore a missing CAP_CHOWN: the mode alone lets the pod write.
-    if (!owned.ok() && !absl::IsPermissionDenied(owned)) {
-      return owned;
-    }
-  }
-  return root.SetMode(path, kTreeMode);
-}
-
-absl::Status MakeFolders(const fs::Dir& root, const Mount& mount, const std::string& tree,
-                         const std::vector<std::string>& folders) {
-  for (const std::string& folder : folders) {
-    const std::string path = fmt::format("{}/{}", tree, folder);
-    absl::Status made = root.MakeDir(path, kTreeMode);
-    if (!made.ok() && !absl::IsAlreadyExists(made)) {
-      return made;
-    }
-    // Keep a file or link that a pod created under this name. Correct the mode of an existing
-    // directory: an earlier call may have been killed before it set the mode.
-    CW_ASSIGN_OR_RETURN(const fs::FileStat found, root.Stat(path));
-    if (found.type == fs::FileType::kDirectory && (made.ok() || found.mode != kTreeMode)) {
-      CW_RETURN_IF_ERROR(OpenToPods(root, path, mount));
-    }
-  }
-  return absl::OkStatus();
-}
 
 absl::Status PrepareMount(const fs::Dir& root, const Mount& mount, const PrepareOptions& options) {
   CW_RETURN_IF_ERROR(CheckMount(mount));

@@ -49,12 +49,4 @@ absl::StatusOr<std::string> ActivateFreshTree(const fs::Dir& root, const Mount& 
 // activation. If the generation exists, it is kept and the staging tree is removed.
 absl::Status CommitGeneration(const fs::Dir& root, const std::string& generation);
 
-// Sets mode and owner of one directory of a tree: every user may write, and if `mount.run_as` is
-// "u<ID>", that user owns the directory.
-absl::Status OpenToPods(const fs::Dir& root, const std::string& path, const Mount& mount);
-
-// Makes `folders` in the directory `tree`, writable for the pods of `mount`. Keeps existing names.
-absl::Status MakeFolders(const fs::Dir& root, const Mount& mount, const std::string& tree,
-                         const std::vector<std::string>& folders);
-
 }  // namespace cachewarm::agent

@@ -10,6 +10,7 @@
 
 #include "agent/tree/durable.h"
 #include "agent/tree/evict.h"
+#include "agent/tree/pod_access.h"
 #include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"
 #include "lib/base/status.h"

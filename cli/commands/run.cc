@@ -28,7 +28,6 @@ namespace {
 constexpr mode_t kTreeMode = 0755;
 constexpr int kNotExecutable = 126;
 constexpr int kCommandNotFound = 127;
-constexpr int kSignalExitBase = 128;
 
 void Warn(const absl::Status& status, std::string_view consequence, Console& console) {
   if (!status.ok()) {

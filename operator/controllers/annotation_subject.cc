@@ -9,7 +9,7 @@
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "operator/annotations/warmup_name.h"
-#include "operator/workloads/accelerators.h"
+#include "operator/workloads/accelerator_requests.h"
 #include "operator/workloads/shape.h"
 
 namespace cachewarm::controllers {

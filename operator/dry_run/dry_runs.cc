@@ -11,7 +11,7 @@
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/error.h"
 #include "lib/kube/runtime/stop_after.h"
-#include "operator/model/resource_requests.h"
+#include "operator/model/accelerators.h"
 
 namespace cachewarm::dry_run {
 namespace {

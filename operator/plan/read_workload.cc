@@ -14,7 +14,7 @@
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
-#include "operator/model/resource_requests.h"
+#include "operator/model/accelerators.h"
 #include "operator/plan/decisions.h"
 #include "operator/render/dry_run_pod.h"
 #include "operator/render/injection.h"

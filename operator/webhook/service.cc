@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/pki/certificates.h"
+#include "operator/webhook/missing_admission.h"
 #include "operator/webhook/review.h"
 
 namespace cachewarm::webhook {
@@ -23,17 +24,6 @@ constexpr int kConnectionsMax = 256;
 // API servers close idle connections after 90 s. The webhook waits longer, so that it never closes
 // a connection on which an API server is just sending a request.
 constexpr Duration kIdleTimeout = std::chrono::seconds(120);
-
-std::string WhyMissing(const Installed& installed) {
-  if (installed.policy || installed.webhook.has_value()) {
-    return "";
-  }
-  return installed.policy_served ? "the admission policy cachewarm.io is not installed, so pods "
-                                   "start without the cache; apply manifests/install.yaml"
-                                 : "this API server has no admission policies (Kubernetes before "
-                                   "1.36) and the webhook is not installed, so pods start without "
-                                   "the cache; apply manifests/install-webhook.yaml";
-}
 
 std::string InjectionMode(const Installed& installed) {
   if (installed.policy) {

@@ -11,7 +11,7 @@
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
-#include "operator/workloads/accelerators.h"
+#include "operator/workloads/accelerator_requests.h"
 
 namespace cachewarm::workloads {
 namespace {

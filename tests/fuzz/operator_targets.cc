@@ -14,7 +14,7 @@
 #include "operator/factors/cause.h"
 #include "operator/factors/differences.h"
 #include "operator/factors/start_factors.h"
-#include "operator/workloads/accelerators.h"
+#include "operator/workloads/accelerator_requests.h"
 #include "operator/workloads/shape.h"
 #include "tests/fuzz/targets.h"
 

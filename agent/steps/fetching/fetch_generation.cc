@@ -11,10 +11,11 @@
 
 #include "agent/steps/fetching/fault_attributing_store.h"
 #include "agent/steps/fetching/reuse.h"
-#include "agent/steps/fetching/seal.h"
+#include "agent/steps/fetching/tree_directories.h"
 #include "agent/tree/durable.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/links.h"
+#include "agent/tree/pod_access.h"
 #include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"
 #include "lib/base/status.h"
@@ -81,7 +82,8 @@ class Fetcher {
     CW_RETURN_IF_ERROR(job_.root.MakeDir(staging, kStagingMode));
     CW_RETURN_IF_ERROR(ExtractAll(staging));
     current_ = Digest();
-    CW_RETURN_IF_ERROR(SealDirectories(job_.root, staging, job_.step.mount, job_.table, Configs()));
+    CW_RETURN_IF_ERROR(
+        OpenDirectoriesToPods(job_.root, staging, job_.step.mount, job_.table, Configs()));
     // MakeRecords() frees the bundles.
     std::vector<BundleEngineFactors> engine_factors = EngineFactorsOfBundles();
     const std::vector<EntryRecord> entries = MakeRecords();
@@ -143,7 +145,7 @@ class Fetcher {
   }
 
   absl::Status ReadBundles() {
-    // SealDirectories() makes these folders in every tree.
+    // OpenDirectoriesToPods() makes these folders in every tree.
     const auto folders = static_cast<int64_t>(job_.table.Directories().size());
     usage_ = {.bytes = folders * kBlockBytes, .inodes = folders};
     for (const api::WantedBundle& wanted : job_.step.bundles) {
@@ -206,7 +208,7 @@ class Fetcher {
               return mode_t{job_.table.Classify(entry.path).mode()};
             },
         .on_file = [this, on_made](const bundle::Entry& entry, const fs::Fd& file) -> absl::Status {
-          CW_ASSIGN_OR_RETURN(const fs::FileStat stat, SealFile(file, job_.step.mount));
+          CW_ASSIGN_OR_RETURN(const fs::FileStat stat, SetPodOwner(file, job_.step.mount));
           on_made(entry, stat);
           return absl::OkStatus();
         },

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "agent/steps/fetching/seal.h"
+#include "agent/tree/pod_access.h"
 #include "agent/tree/root_layout.h"
 #include "lib/base/status.h"
 #include "lib/bundle/buffer.h"
@@ -166,7 +166,7 @@ class Placer {
   bool MayLink(const bundle::Entry& entry, const fs::FileStat& stat) const {
     const caches::Placement placement = job_.table.Classify(entry.path);
     return placement.hard_link && !placement.writable && stat.mode == placement.mode() &&
-           IsOwnedAsWanted(stat, job_.mount) &&
+           HasPodOwner(stat, job_.mount) &&
            (entry.mtime_ns == 0 || entry.mtime_ns == stat.mtime_ns);
   }
 
@@ -207,7 +207,7 @@ class Placer {
       return Placed{};
     }
     CW_RETURN_IF_ERROR(bundle::SetMtime(entry, file));
-    CW_ASSIGN_OR_RETURN(const fs::FileStat stat, SealFile(file, job_.mount));
+    CW_ASSIGN_OR_RETURN(const fs::FileStat stat, SetPodOwner(file, job_.mount));
     return Placed{.is_there = true, .stat = stat};
   }
 

@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "lib/api/reasons.h"
-#include "operator/model/resource_requests.h"
+#include "operator/model/accelerators.h"
 #include "operator/plan/bundles.h"
 #include "operator/plan/distribution/desired_bundles.h"
 #include "operator/plan/distribution/node_entries.h"

@@ -5,7 +5,7 @@
 
 #include "lib/codec/json_value.h"
 #include "lib/codec/yaml.h"
-#include "operator/workloads/accelerators.h"
+#include "operator/workloads/accelerator_requests.h"
 
 namespace cachewarm::workloads {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/workloads/accelerators.h"
+#include "operator/workloads/accelerator_requests.h"
 
 #include <algorithm>
 #include <string_view>
@@ -7,7 +7,7 @@
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
-#include "operator/model/resource_requests.h"
+#include "operator/model/accelerators.h"
 
 namespace cachewarm::workloads {
 namespace {
