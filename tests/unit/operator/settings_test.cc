@@ -288,7 +288,9 @@ class HarvestIntervalMinutes : public OperatorSettings, public ::testing::WithPa
     const std::string started = FormatTime(clock_.Now() - std::chrono::hours(1));
     pod["status"] = {
         {"phase", "Running"},
-        {"conditions", {{{"type", "Ready"}, {"status", "True"}, {"lastTransitionTime", started}}}},
+        {"conditions",
+         {{{"type", "ContainersReady"}, {"status", "True"}, {"lastTransitionTime", started}},
+          {{"type", "Ready"}, {"status", "True"}, {"lastTransitionTime", started}}}},
         {"containerStatuses",
          {{{"name", "server"},
            {"ready", true},

@@ -39,7 +39,7 @@ TEST(JournalFormat, GenerationAndItsEntriesKeepTheirBytes) {
       R"({"bytes":30,"digests":[)"
       R"("sha256:6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b",)"
       R"("sha256:d4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35"],)"
-      R"("diskBytes":16384,)"
+      R"("diskBytes":16384,"engineFactors":[],)"
       R"("fetchSeconds":1.5,"files":2,"id":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","inodes":4,)"
       R"("name":"llama","namespace":"team","runAs":"image","warmupUID":"uid-1"})"
       "\n";

@@ -357,6 +357,7 @@ TEST_F(WarmupsTest, PodsThatCannotBeReleasedAreCountedAsHeldAndThenAsOverdue) {
   EXPECT_TRUE(absl::IsUnavailable(Reconcile().status()));
   EXPECT_EQ(Metric("cachewarm_pods_held" + labels), 1);
   EXPECT_EQ(Metric("cachewarm_pods_held_past_deadline" + labels), 0);
+  ASSERT_TRUE(Seen());
   clock.Advance(std::chrono::seconds(60 + 11));  // the default of spec.gate.maxHoldSeconds
   EXPECT_TRUE(absl::IsUnavailable(Reconcile().status()));
   EXPECT_EQ(Metric("cachewarm_pods_held_past_deadline" + labels), 1);
