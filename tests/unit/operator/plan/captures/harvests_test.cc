@@ -236,6 +236,7 @@ TEST_F(Harvests, PauseEndsTheHarvest) {
   Next(115);
   EXPECT_EQ(Status().reason, "HarvestRefused");
   EXPECT_THAT(Status().message, HasSubstr("spec.paused"));
+  EXPECT_EQ(RequestOn("n1"), nullptr) << "else the agent would publish while paused";
   builder.warmup().spec.paused = false;
   Next(116);
   EXPECT_EQ(RequestOn("n1"), nullptr) << "the interval has not passed";
