@@ -69,6 +69,22 @@ TEST_F(HarvestElections, StartOnTheNodeIsAwaited) {
   EXPECT_NE(RequestOn("n1"), nullptr);
 }
 
+TEST_F(HarvestElections, EarlierTreeIsNotHarvestedAfterASuspension) {
+  builder.status().suspended_bundles = {
+      {.key = Bundle().key,
+       .digest = DigestNamed("e"),
+       .suspended_time = At(15),  // the pods started later, in the active tree
+       .hung_starts = {{.pod_uid = "x", .pod = "x", .node = "n1"}}}};
+  Offer("n1", 3, "s1");
+  builder.reported("n1").generation = "renewed";
+  Next(110);
+  EXPECT_EQ(RequestOn("n1"), nullptr);
+  EXPECT_THAT(Status().refusal, HasSubstr("suspended now"));
+  builder.reported("n1").generation = "tree-n1";
+  Next(111);
+  EXPECT_NE(RequestOn("n1"), nullptr) << "the renewed tree has no file of the bundle";
+}
+
 struct RefusalCase {
   const char* name;
   std::function<void(SnapshotBuilder&)> make;
