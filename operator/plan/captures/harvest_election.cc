@@ -12,7 +12,7 @@ namespace {
 // The pods on a node that mount one directory of the warmup.
 struct DirectoryPods {
   const PodView* oldest = nullptr;  // running, with the key
-  bool is_starting = false;         // one of them has not completed its first start
+  bool is_starting = false;         // one of them is not Ready
   bool has_other_key = false;
 };
 
@@ -24,7 +24,9 @@ DirectoryPods FindPodsOfDirectory(const Context& context, const LiveKey& key, si
         pod.finished || pod.pod->meta.deleting) {
       continue;
     }
-    if (!WasReady(context, pod)) {
+    // A container that was restarted starts again. The agent knows the windows of first starts
+    // only, so for it the files of such a start are those of a running pod.
+    if (!WasReady(context, pod) || ReadyAt(context, pod) == WallTime{}) {
       out.is_starting = true;
     } else if (!HasKey(context, pod, key.key)) {
       out.has_other_key = true;

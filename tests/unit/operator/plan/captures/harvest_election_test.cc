@@ -52,6 +52,19 @@ TEST_F(HarvestElections, SetThatBroughtNothingIsNotCapturedAgain) {
   EXPECT_NE(RequestOn("n1"), nullptr);
 }
 
+TEST_F(HarvestElections, RestartedContainerIsAwaited) {
+  Offer("n1", 3, "s1");
+  builder.status().starts.counted_pod_uids = {"uid-again"};  // its first start is over
+  builder.Pod({.name = "again", .node = "n1", .created = 1, .started = 105, .restarts = 1});
+  Next(110);
+  EXPECT_EQ(RequestOn("n1"), nullptr);
+  builder.in().pods.pop_back();
+  builder.Pod(
+      {.name = "again", .node = "n1", .created = 1, .started = 105, .ready = 111, .restarts = 1});
+  Next(112);
+  EXPECT_NE(RequestOn("n1"), nullptr);
+}
+
 TEST_F(HarvestElections, OfferAboutAnOlderBundleIsIgnored) {
   HarvestedFromN1("b");  // the nodes still have "a"
   Offer("n2", 9, "s2");
