@@ -165,6 +165,9 @@ absl::Status Loop::Reconcile(const api::NodeCacheSpec& desired, bool is_known) {
     durable_trees_.Update(inventory_);
   }
   scrub_.Update(inventory_);
+  if (is_known) {
+    watched_.SetWanted(desired.warmups);
+  }
   watched_.Update(inventory_);
   ServeRedis();
   truncated_files_.Sweep(watched_.ActiveWithin(kRestartedWithin));
