@@ -51,6 +51,21 @@ std::vector<capture::TreeFile> FilterUsed(std::vector<capture::TreeFile> files,
 
 namespace {
 
+// Removes the files that no running pod used and whose unit it did not use either. FilterUsed()
+// also selects the kinds that a capture takes without a file event (Placement::always) and their
+// units; in the tree of a harvest these may be of a start that failed.
+void RemoveUnused(const UsedFiles& used, std::vector<capture::TreeFile>& files) {
+  std::set<std::string> units;
+  for (const capture::TreeFile& file : files) {
+    if (!file.placement.unit.empty() && used.paths.contains(file.path)) {
+      units.insert(file.placement.unit);
+    }
+  }
+  std::erase_if(files, [&](const capture::TreeFile& file) {
+    return !used.paths.contains(file.path) && !units.contains(file.placement.unit);
+  });
+}
+
 // Returns the base: an older bundle whose layers the new bundle shares, so that only the difference
 // is pushed. The base is the previous bundle of the key, else another bundle of the warmup. Skips
 // bundles that are missing, damaged or of another format. Without a base, the new bundle contains
@@ -183,6 +198,9 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
   }
   CW_ASSIGN_OR_RETURN(capture::TreeListing observed, capture::ListTree(job.tree, job.table));
   std::vector<capture::TreeFile> used = FilterUsed(std::move(observed.files), job.table, job.used);
+  if (!job.request.generation.empty()) {
+    RemoveUnused(job.used, used);
+  }
   if (job.request.grouped) {
     std::erase_if(used, [](const auto& file) { return !file.placement.autotune_set.empty(); });
   }

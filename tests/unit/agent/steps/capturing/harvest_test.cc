@@ -107,6 +107,16 @@ TEST_F(HarvestTest, AddsLateFilesToTheBundleAndNoFileOfAStart) {
   EXPECT_EQ(larger->manifest.layers[0], base->manifest.layers[0]);
 }
 
+TEST_F(HarvestTest, NativeCodeOfAStartThatFailedStaysOut) {
+  // Captures of builders always take the marker and the object, and with them their unit.
+  Write("inductor/ef/cfailed.so.load_ok", "");
+  Write("inductor/ef/cfailed.so", SharedObject("of a start that failed"));
+  Write("inductor/ef/cother.o", SharedObject("of a start that failed"));
+  const api::CaptureStatus status = Harvested();
+  ASSERT_EQ(status.state, api::CaptureState::kPushed) << status.message;
+  EXPECT_EQ(PathsOf(status.digest), (Paths{kIndexFile, kObjectFile, kTuning, kLateFile}));
+}
+
 TEST_F(HarvestTest, NodeNeedsNoFileOfTheBundle) {
   std::filesystem::remove_all(root_ / (MountPath(kMount) + "/inductor/cd"));
   const api::CaptureStatus status = Harvested();
