@@ -173,7 +173,23 @@ absl::Status PrepareHarvest(const PublishJob& job, const bundle::Bundle& base,
                     "has fewer",
                     base.manifest.layers.size()));
   }
-  return RemoveOtherTunings(job, base, files);
+  CW_RETURN_IF_ERROR(RemoveOtherTunings(job, base, files));
+  // Engines rewrite some files at each use (FileRow::in_place). The bundle keeps those of its
+  // build; else all nodes would fetch a layer that has nothing new.
+  std::set<std::string_view> present;
+  for (const bundle::Entry& entry : base.config.entries) {
+    present.insert(entry.path);
+  }
+  std::erase_if(files, [&](const auto& file) { return present.contains(file.path); });
+  return absl::OkStatus();
+}
+
+// Returns the result of a harvest that adds nothing.
+Published Unchanged(const bundle::Bundle& base) {
+  return {.publication = {.digest = base.digest,
+                          .bytes = bundle::PackedBytes(base.manifest),
+                          .files = static_cast<int64_t>(base.config.entries.size())},
+          .native = base.config.facts.requires_cpu_class};
 }
 
 // Returns the facts of the new bundle. With a base_digest, the new bundle also contains the files
@@ -222,6 +238,9 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
       return absl::FailedPreconditionError("a harvest needs the bundle that it extends");
     }
     CW_RETURN_IF_ERROR(PrepareHarvest(job, *base, selection.files));
+    if (selection.files.empty()) {
+      return Unchanged(*base);
+    }
   }
   const bundle::Facts facts = FactsOf(job, selection, base);
   CW_ASSIGN_OR_RETURN(

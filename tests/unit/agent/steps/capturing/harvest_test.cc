@@ -131,6 +131,12 @@ TEST_F(HarvestTest, FilesThatTheBundleHasGiveItsDigest) {
   EXPECT_EQ(status.digest, base_);
 }
 
+TEST_F(HarvestTest, FilesOfTheBundleThatWereRewrittenAreNotReplaced) {
+  Write(kIndexFile, "rewritten by a running pod");
+  Use({kIndexFile});
+  EXPECT_EQ(Harvested().digest, base_) << "nothing is new, so no node fetches a larger bundle";
+}
+
 TEST_F(HarvestTest, ResultsOfTheSameTuningAreAdded) {
   Write(kLateTuning, "block 32");
   Use({kLateFile, kLateTuning});
@@ -153,6 +159,14 @@ TEST_F(HarvestTest, ResultsOfAnotherTuningStayOut) {
       EXPECT_EQ(entry.digest, DigestOf("block 64"));
     }
   }
+}
+
+TEST_F(HarvestTest, OnlyResultsOfAnotherTuningGiveTheDigestOfTheBundle) {
+  Write(kTuning, "block 128");
+  Use({kTuning});
+  const api::CaptureStatus status = Harvested();
+  ASSERT_EQ(status.state, api::CaptureState::kPushed) << status.message;
+  EXPECT_EQ(status.digest, base_);
 }
 
 TEST_F(HarvestTest, WaitsWhileAPodStarts) {
