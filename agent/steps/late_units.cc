@@ -25,6 +25,12 @@ std::string HashUnits(const std::set<std::string>& units) {
   return DigestOf(names).hex().substr(0, 32);
 }
 
+// True if `after` is about the same tree with at least as many units.
+bool HasGrown(const api::Harvestable& before, const api::Harvestable& after) {
+  return !after.generation.empty() && before.generation == after.generation &&
+         before.message == after.message && before.units <= after.units;
+}
+
 bool IsWrite(const FileEvent& event) {
   return event.type != FileEventType::kOpened && event.type != FileEventType::kRead;
 }
@@ -43,6 +49,7 @@ void LateUnits::Poll(const std::vector<api::WantedWarmup>& wanted,
     return !trees.contains(each.first) || !harvested.contains(each.second.mount.uid);
   });
   std::erase_if(active_, [&](const auto& each) { return !harvested.contains(each.first.uid); });
+  std::erase_if(reported_, [&](const auto& each) { return !harvested.contains(each.first); });
   const MonoTime now = context_.clock.Monotonic();
   const bool is_due = polled_at_ == MonoTime{} || now - polled_at_ >= kPollMin;
   for (const auto& [generation, mount] : trees) {
@@ -126,7 +133,7 @@ std::string LateUnits::RefusalOf(const std::string& generation, const Tree& tree
                                                   : tree.refusal;
 }
 
-api::Harvestable LateUnits::OfferOf(const std::string& warmup_uid) const {
+api::Harvestable LateUnits::BestOffer(const std::string& warmup_uid) const {
   api::Harvestable best;
   for (const auto& [generation, tree] : trees_) {
     if (tree.mount.uid != warmup_uid || (tree.lacking == 0 && tree.refusal.empty())) {
@@ -145,6 +152,18 @@ api::Harvestable LateUnits::OfferOf(const std::string& warmup_uid) const {
     }
   }
   return best;
+}
+
+api::Harvestable LateUnits::OfferOf(const std::string& warmup_uid) {
+  const MonoTime now = context_.clock.Monotonic();
+  api::Harvestable offer = BestOffer(warmup_uid);
+  Reported& last = reported_[warmup_uid];
+  if (now - last.at >= kReportMin || !HasGrown(last.offer, offer)) {
+    if (offer != last.offer) {
+      last = {.offer = std::move(offer), .at = now};
+    }
+  }
+  return last.offer;
 }
 
 HarvestSource LateUnits::SourceOf(const api::CaptureRequest& request) const {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,7 @@ class LateUnitsTest : public ::testing::Test, protected Workbench {
       Poll();
     }
   }
-  api::Harvestable Offer() const { return units_->OfferOf(kMount.uid); }
+  api::Harvestable Offer() { return units_->OfferOf(kMount.uid); }
   HarvestSource Source() const {
     api::CaptureRequest request = Request();
     request.generation = kTree;
@@ -146,6 +147,30 @@ TEST_F(LateUnitsTest, UnitsOfALargerBundleAreNoLongerOffered) {
   EXPECT_EQ(Offer().units, 1);
   EXPECT_EQ(Offer().set, set) << "nothing was compiled since";
   Activate(std::string(32, 'c'), 70, {"inductor/fxgraph/ab/fa/e", "inductor/fxgraph/ab/fb/e"});
+  Poll();
+  EXPECT_EQ(Offer(), api::Harvestable());
+}
+
+TEST_F(LateUnitsTest, OfferThatGrowsIsReportedOnceAMinute) {
+  std::vector<FileEvent> events;
+  for (int i = 0; i < 30; ++i) {
+    events.push_back(Compiled(15 + i * 10, "f" + std::to_string(i)));
+  }
+  Record(kTree, events);
+  std::set<std::string> offers;
+  for (int second = 60; second <= 300; second += 5) {
+    PollUntil(second);
+    offers.insert(Offer().set);
+  }
+  EXPECT_GE(offers.size(), 4U);
+  EXPECT_LE(offers.size(), 5U) << "each one is a write of the status";
+}
+
+TEST_F(LateUnitsTest, TreeThatLacksNothingIsReportedAtOnce) {
+  Record(kTree, {Compiled(15, "fa")});
+  PollUntil(60);
+  ASSERT_EQ(Offer().units, 1);
+  Activate(kNextTree, 60, {"inductor/fxgraph/ab/fa/e"});
   Poll();
   EXPECT_EQ(Offer(), api::Harvestable());
 }
