@@ -325,7 +325,7 @@ std::vector<CaptureOrder> Loop::Orders(const api::NodeCacheSpec& desired) const 
       order.name = warmup->name;
       order.bundles = DigestsOf(warmup->bundles);
     }
-    if (!request.generation.empty()) {
+    if (!request.generation.empty() && captures_.CanAdvance(request.id)) {
       order.harvest = late_units_.SourceOf(request);
     }
     orders.push_back(std::move(order));

@@ -31,6 +31,18 @@ bool HasGrown(const api::Harvestable& before, const api::Harvestable& after) {
          before.message == after.message && before.units <= after.units;
 }
 
+// Adds the files to `used`. Copies `used` only if one of them is new: a capture that runs keeps its
+// own files.
+void AddUsed(const UsedFiles& added, std::shared_ptr<const UsedFiles>& used) {
+  if (std::includes(used->paths.begin(), used->paths.end(), added.paths.begin(),
+                    added.paths.end())) {
+    return;
+  }
+  auto copy = std::make_shared<UsedFiles>(*used);
+  copy->paths.insert(added.paths.begin(), added.paths.end());
+  used = std::move(copy);
+}
+
 bool IsWrite(const FileEvent& event) {
   return event.type != FileEventType::kOpened && event.type != FileEventType::kRead;
 }
@@ -87,13 +99,13 @@ void LateUnits::Judge(const std::string& generation, WallTime until, Tree& tree)
       tree.units.insert(UnitOf(tree.mount, entry));
     }
   }
-  tree.used.paths.merge(UsedIn(record, table).paths);
-  if (tree.units.size() > kUnitsMax || tree.used.paths.size() > kFilesMax) {
+  AddUsed(UsedIn(record, table), tree.used);
+  if (tree.units.size() > kUnitsMax || tree.used->paths.size() > kFilesMax) {
     tree.refusal =
         fmt::format("running pods compiled more than {} units or used more than {} files",
                     kUnitsMax, kFilesMax);
     tree.units.clear();
-    tree.used.paths.clear();
+    tree.used = std::make_shared<const UsedFiles>();
   }
 }
 
@@ -190,7 +202,7 @@ HarvestSource LateUnits::SourceOf(const api::CaptureRequest& request) const {
       })) {
     return {.wait = "waiting until running pods write no file of the tree"};
   }
-  return {.used = std::make_shared<const UsedFiles>(tree.used)};
+  return {.used = tree.used};
 }
 
 }  // namespace cachewarm::agent

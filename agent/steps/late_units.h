@@ -61,7 +61,7 @@ class LateUnits {
     Mount mount;
     WallTime judged_until{};
     std::set<std::string> units;
-    UsedFiles used;
+    std::shared_ptr<const UsedFiles> used = std::make_shared<const UsedFiles>();
     std::string refusal;
     // Of the last Poll(): the units that the active tree of the mount lacks.
     int lacking = 0;

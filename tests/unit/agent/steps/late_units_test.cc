@@ -200,6 +200,19 @@ TEST_F(LateUnitsTest, FilesOfAStartAreNotTaken) {
                                       "inductor/cd/cabc.main.so", "inductor/fxgraph/ab/flate/e"}));
 }
 
+TEST_F(LateUnitsTest, FilesAreCopiedOnlyAfterAChange) {
+  Record(kTree, {Compiled(15, "fa"), Compiled(100, "fb")});
+  PollUntil(60);
+  const HarvestSource first = Source();
+  ASSERT_NE(first.used, nullptr) << first.refusal << first.wait;
+  PollUntil(90);
+  EXPECT_EQ(Source().used, first.used);
+  PollUntil(170);
+  ASSERT_NE(Source().used, nullptr);
+  EXPECT_EQ(Source().used->paths.size(), 2U);
+  EXPECT_EQ(first.used->paths.size(), 1U) << "a capture that runs keeps its files";
+}
+
 TEST_F(LateUnitsTest, StartThatIsNotCompleteIsAwaited) {
   Record(kTree, {Compiled(15, "flate")});
   PollUntil(60);

@@ -182,6 +182,16 @@ TEST_F(HarvestTest, WaitsWhileAPodStarts) {
   EXPECT_EQ(Harvested().state, api::CaptureState::kPushed);
 }
 
+TEST_F(HarvestTest, FilesAreNeededOnlyUntilTheTreeIsPacked) {
+  EXPECT_TRUE(captures_->CanAdvance(order_.request.id));
+  order_.harvest = {};  // as in an order that was made while the tree was being packed
+  EXPECT_EQ(PollAfter(0).state, api::CaptureState::kWaiting);
+  EXPECT_TRUE(captures_->CanAdvance(order_.request.id));
+  Use({kLateFile});
+  EXPECT_EQ(Harvested().state, api::CaptureState::kPushed);
+  EXPECT_FALSE(captures_->CanAdvance(order_.request.id));
+}
+
 TEST_F(HarvestTest, RefusalIsFinalAndReported) {
   order_.harvest.refusal = "file events were lost";
   EXPECT_EQ(PollAfter(0).state, api::CaptureState::kFailed);
