@@ -28,8 +28,8 @@ class WatchedTrees {
   // Forgets a tree that the agent removes.
   void Remove(const std::string& generation);
   // Watches the trees of warmups that harvest (WantedWarmup::harvest) until they are removed: each
-  // harvest replaces the active tree, but pods that run for days keep compiling in theirs. Call
-  // when the spec is known.
+  // harvest replaces the active tree, but pods that run for days keep compiling in the tree that
+  // they mounted. Call when the spec is known.
   void SetWanted(const std::vector<api::WantedWarmup>& wanted);
   // Updates the watches. Call once per iteration.
   void Update(const Inventory& inventory);
