@@ -165,6 +165,9 @@ absl::Status Loop::Reconcile(const api::NodeCacheSpec& desired, bool is_known) {
     durable_trees_.Update(inventory_);
   }
   scrub_.Update(inventory_);
+  if (is_known) {
+    watched_.SetWanted(desired.warmups);
+  }
   watched_.Update(inventory_);
   ServeRedis();
   truncated_files_.Sweep(watched_.ActiveWithin(kRestartedWithin));
@@ -322,7 +325,7 @@ std::vector<CaptureOrder> Loop::Orders(const api::NodeCacheSpec& desired) const 
       order.name = warmup->name;
       order.bundles = DigestsOf(warmup->bundles);
     }
-    if (!request.generation.empty()) {
+    if (!request.generation.empty() && captures_.CanAdvance(request.id)) {
       order.harvest = late_units_.SourceOf(request);
     }
     orders.push_back(std::move(order));

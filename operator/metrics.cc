@@ -206,6 +206,10 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
                                      .help = "Captured and failed builds, by reason.",
                                      .labels = {"namespace", "warmup", "gpu_type", "reason"}}),
       .build_seconds = BuildSeconds(registry),
+      .harvests = registry.NewCounter({.name = "cachewarm_harvests_total",
+                                       .help = "Harvests that ended, by result (harvested, "
+                                               "nothing_new, refused, failed).",
+                                       .labels = {"namespace", "warmup", "result"}}),
       .gate_releases = registry.NewCounter({.name = "cachewarm_gate_releases_total",
                                             .help = "Held pods that were released, by reason.",
                                             .labels = {"namespace", "warmup", "reason"}}),
@@ -255,7 +259,7 @@ void Metrics::CountRelease(const std::string& ns, const std::string& warmup,
 void Metrics::Forget(const std::string& ns, const std::string& warmup) const {
   const std::map<std::string, std::string> match = {{"namespace", ns}, {"warmup", warmup}};
   RemoveServed(*this, match);
-  for (metrics::Counter* counter : {&builds, &gate_releases}) {
+  for (metrics::Counter* counter : {&builds, &harvests, &gate_releases}) {
     counter->Remove(match);
   }
   for (metrics::Histogram* histogram :

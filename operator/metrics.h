@@ -27,6 +27,7 @@ struct Metrics {
   metrics::Counter& engine_log_reads;     // labels: result
   metrics::Counter& builds;               // labels: namespace, warmup, gpu_type, reason
   metrics::Histogram& build_seconds;      // labels: namespace, warmup, gpu_type
+  metrics::Counter& harvests;             // labels: namespace, warmup, result
   metrics::Counter& gate_releases;        // labels: namespace, warmup, reason; see CountRelease()
   metrics::Gauge& nodes_waiting;          // labels: namespace, warmup
   metrics::Gauge& suspended_bundles;      // labels: namespace, warmup

@@ -25,6 +25,24 @@ std::string HashUnits(const std::set<std::string>& units) {
   return DigestOf(names).hex().substr(0, 32);
 }
 
+// True if `after` is about the same tree with at least as many units.
+bool HasGrown(const api::Harvestable& before, const api::Harvestable& after) {
+  return !after.generation.empty() && before.generation == after.generation &&
+         before.message == after.message && before.units <= after.units;
+}
+
+// Adds the files to `used`. Copies `used` only if one of them is new: a capture that runs keeps its
+// own files.
+void AddUsed(const UsedFiles& added, std::shared_ptr<const UsedFiles>& used) {
+  if (std::includes(used->paths.begin(), used->paths.end(), added.paths.begin(),
+                    added.paths.end())) {
+    return;
+  }
+  auto copy = std::make_shared<UsedFiles>(*used);
+  copy->paths.insert(added.paths.begin(), added.paths.end());
+  used = std::move(copy);
+}
+
 bool IsWrite(const FileEvent& event) {
   return event.type != FileEventType::kOpened && event.type != FileEventType::kRead;
 }
@@ -43,6 +61,7 @@ void LateUnits::Poll(const std::vector<api::WantedWarmup>& wanted,
     return !trees.contains(each.first) || !harvested.contains(each.second.mount.uid);
   });
   std::erase_if(active_, [&](const auto& each) { return !harvested.contains(each.first.uid); });
+  std::erase_if(reported_, [&](const auto& each) { return !harvested.contains(each.first); });
   const MonoTime now = context_.clock.Monotonic();
   const bool is_due = polled_at_ == MonoTime{} || now - polled_at_ >= kPollMin;
   for (const auto& [generation, mount] : trees) {
@@ -80,13 +99,13 @@ void LateUnits::Judge(const std::string& generation, WallTime until, Tree& tree)
       tree.units.insert(UnitOf(tree.mount, entry));
     }
   }
-  tree.used.paths.merge(UsedIn(record, table).paths);
-  if (tree.units.size() > kUnitsMax || tree.used.paths.size() > kFilesMax) {
+  AddUsed(UsedIn(record, table), tree.used);
+  if (tree.units.size() > kUnitsMax || tree.used->paths.size() > kFilesMax) {
     tree.refusal =
         fmt::format("running pods compiled more than {} units or used more than {} files",
                     kUnitsMax, kFilesMax);
     tree.units.clear();
-    tree.used.paths.clear();
+    tree.used = std::make_shared<const UsedFiles>();
   }
 }
 
@@ -126,7 +145,7 @@ std::string LateUnits::RefusalOf(const std::string& generation, const Tree& tree
                                                   : tree.refusal;
 }
 
-api::Harvestable LateUnits::OfferOf(const std::string& warmup_uid) const {
+api::Harvestable LateUnits::BestOffer(const std::string& warmup_uid) const {
   api::Harvestable best;
   for (const auto& [generation, tree] : trees_) {
     if (tree.mount.uid != warmup_uid || (tree.lacking == 0 && tree.refusal.empty())) {
@@ -145,6 +164,18 @@ api::Harvestable LateUnits::OfferOf(const std::string& warmup_uid) const {
     }
   }
   return best;
+}
+
+api::Harvestable LateUnits::OfferOf(const std::string& warmup_uid) {
+  const MonoTime now = context_.clock.Monotonic();
+  api::Harvestable offer = BestOffer(warmup_uid);
+  Reported& last = reported_[warmup_uid];
+  if (now - last.at >= kReportMin || !HasGrown(last.offer, offer)) {
+    if (offer != last.offer) {
+      last = {.offer = std::move(offer), .at = now};
+    }
+  }
+  return last.offer;
 }
 
 HarvestSource LateUnits::SourceOf(const api::CaptureRequest& request) const {
@@ -171,7 +202,7 @@ HarvestSource LateUnits::SourceOf(const api::CaptureRequest& request) const {
       })) {
     return {.wait = "waiting until running pods write no file of the tree"};
   }
-  return {.used = std::make_shared<const UsedFiles>(tree.used)};
+  return {.used = tree.used};
 }
 
 }  // namespace cachewarm::agent

@@ -32,7 +32,8 @@ struct HarvestSource {
 class LateUnits {
  public:
   static constexpr Duration kJudgedAfter{30'000};
-  static constexpr Duration kPollMin{10'000};  // between two readings of the file events
+  static constexpr Duration kPollMin{10'000};    // between two readings of the file events
+  static constexpr Duration kReportMin{60'000};  // between two offers of a tree that grows
   // A tree with more of them is not harvested.
   static constexpr size_t kUnitsMax = 10'000;
   static constexpr size_t kFilesMax = 50'000;
@@ -46,8 +47,10 @@ class LateUnits {
             const Inventory& inventory);
 
   // Returns the tree of the warmup whose late units include the most that its active tree lacks; of
-  // several, the first by name. A tree that cannot be harvested comes after all others.
-  api::Harvestable OfferOf(const std::string& warmup_uid) const;
+  // several, the first by name. A tree that cannot be harvested comes after all others. If only
+  // units of the same tree were added, returns the last offer for kReportMin, because each change
+  // is a write of the NodeCache.
+  api::Harvestable OfferOf(const std::string& warmup_uid);
 
   // Returns what the harvest `request` may capture now: nothing until no pod that may have mounted
   // the tree is starting, and no file of the tree was written for kJudgedAfter.
@@ -58,7 +61,7 @@ class LateUnits {
     Mount mount;
     WallTime judged_until{};
     std::set<std::string> units;
-    UsedFiles used;
+    std::shared_ptr<const UsedFiles> used = std::make_shared<const UsedFiles>();
     std::string refusal;
     // Of the last Poll(): the units that the active tree of the mount lacks.
     int lacking = 0;
@@ -69,7 +72,13 @@ class LateUnits {
     std::set<std::string> units;
   };
 
+  struct Reported {
+    api::Harvestable offer;
+    MonoTime at{};
+  };
+
   void Judge(const std::string& generation, WallTime until, Tree& tree) const;
+  api::Harvestable BestOffer(const std::string& warmup_uid) const;
   std::string UnitOf(const Mount& mount, const std::string& path) const;
   const std::set<std::string>& UnitsOfActive(const Mount& mount, const std::string& generation);
   void CountLacking(const Inventory& inventory, Tree& tree);
@@ -80,6 +89,7 @@ class LateUnits {
   const StartSpans& spans_;
   std::map<std::string, Tree> trees_;  // by generation
   std::map<Mount, ActiveUnits> active_;
+  std::map<std::string, Reported> reported_;  // by uid of the warmup
   MonoTime polled_at_{};
 };
 

@@ -52,6 +52,15 @@ void WatchedTrees::Remove(const std::string& generation) {
   }
 }
 
+void WatchedTrees::SetWanted(const std::vector<api::WantedWarmup>& wanted) {
+  harvested_.clear();
+  for (const api::WantedWarmup& warmup : wanted) {
+    if (warmup.harvest) {
+      harvested_.insert(warmup.uid);
+    }
+  }
+}
+
 void WatchedTrees::Update(const Inventory& inventory) {
   for (const auto& [mount, link] : inventory.links) {
     if (!link.generation.empty()) {
@@ -60,7 +69,7 @@ void WatchedTrees::Update(const Inventory& inventory) {
   }
   const MonoTime now = context_.clock.Monotonic();
   std::erase_if(trees_, [&](const auto& each) {
-    if (now - each.second.last_active < kKeep) {
+    if (now - each.second.last_active < kKeep || harvested_.contains(each.second.mount.uid)) {
       return false;
     }
     context_.watcher.RemoveTree(each.first);

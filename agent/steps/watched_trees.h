@@ -2,11 +2,13 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "agent/steps/context.h"
 #include "agent/sync/inventory.h"
+#include "lib/api/node_cache.h"
 
 namespace cachewarm::agent {
 
@@ -25,6 +27,10 @@ class WatchedTrees {
   bool ForgetGone(const Inventory& inventory);
   // Forgets a tree that the agent removes.
   void Remove(const std::string& generation);
+  // Watches the trees of warmups that harvest (WantedWarmup::harvest) until they are removed: each
+  // harvest replaces the active tree, but pods that run for days keep compiling in the tree that
+  // they mounted. Call when the spec is known.
+  void SetWanted(const std::vector<api::WantedWarmup>& wanted);
   // Updates the watches. Call once per iteration.
   void Update(const Inventory& inventory);
   // Returns the trees that were active during the last `within`.
@@ -40,6 +46,7 @@ class WatchedTrees {
 
   const Context& context_;
   std::map<std::string, Watched> trees_;  // by generation
+  std::set<std::string> harvested_;       // uids of warmups that harvest
 };
 
 }  // namespace cachewarm::agent

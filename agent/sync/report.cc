@@ -34,15 +34,13 @@ class Reporter {
     for (const api::WantedBundle& bundle : wanted_.bundles) {
       warmup.bundles.push_back(ReportBundle(bundle));
     }
-    if (wanted_.harvest) {
-      AddOtherActive(warmup.bundles);
-    }
+    AddOtherActive(warmup.bundles);
     return warmup;
   }
 
  private:
   // Adds the bundles of the active tree that are no longer wanted. While a node fetches a bundle
-  // that a harvest has extended, it still has the one before.
+  // that a harvest has extended, it still has the one before, also after spec.harvest was removed.
   void AddOtherActive(std::vector<api::NodeBundle>& bundles) const {
     const Link* link = mounts_.empty() ? nullptr : FindLink(mounts_.front());
     const auto tree = link == nullptr ? input_.inventory.generations.end()

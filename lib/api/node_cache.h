@@ -218,7 +218,7 @@ struct NodeWarmup {
   std::string uid;
   std::vector<std::string> prepared;  // run-as names whose directory is usable
   std::string generation;             // id of the active tree of the first run-as name
-  // The wanted bundles, and if harvests are requested, the other ones of the active trees.
+  // The wanted bundles, and the other ones of the active trees.
   std::vector<NodeBundle> bundles;
   LateCompiles late_compiles;  // the report that is not counted yet
   Harvestable harvestable;     // of the tree with the most units; only if requested

@@ -66,6 +66,27 @@ absl::StatusOr<bool> ReleaseWith(kube::Client& client, const model::GateRelease&
                        stop);
 }
 
+// True if `harvest` has ended, and had not in `before`.
+bool HasHarvestEnded(const api::HarvestStatus& harvest,
+                     const std::vector<api::HarvestStatus>& before) {
+  return harvest.finished_time != WallTime{} &&
+         std::none_of(before.begin(), before.end(), [&](const api::HarvestStatus& each) {
+           return each.key == harvest.key && each.number == harvest.number &&
+                  each.finished_time != WallTime{};
+         });
+}
+
+// Returns the label `result` of cachewarm_harvests_total.
+std::string HarvestResult(std::string_view reason) {
+  if (reason == api::reason::kHarvested) {
+    return "harvested";
+  }
+  if (reason == api::reason::kNothingNew) {
+    return "nothing_new";
+  }
+  return reason == api::reason::kHarvestRefused ? "refused" : "failed";
+}
+
 }  // namespace
 
 // The pods that one plan has released so far.
@@ -340,6 +361,11 @@ void Executor::Count(const model::Snapshot& snapshot, const model::Plan& plan) c
   for (const model::BuildOutcome& build : plan.builds_finished) {
     deps_.metrics.builds.Add({ns, name, build.gpu_type, build.reason});
     deps_.metrics.build_seconds.Observe({ns, name, build.gpu_type}, build.seconds);
+  }
+  for (const api::HarvestStatus& harvest : plan.status.harvests) {
+    if (HasHarvestEnded(harvest, snapshot.warmup.status.harvests)) {
+      deps_.metrics.harvests.Add({ns, name, HarvestResult(harvest.reason)});
+    }
   }
 }
 

@@ -128,6 +128,8 @@ def build_panels():
               counted("cachewarm_builds_total", "reason", True), "bars"),
         Panel("Duration of builds", "From the election of a builder to the end of its build.",
               durations("cachewarm_build_seconds", True), "lines", "s"),
+        Panel("Harvests by result", "Captures of what running pods compiled (spec.harvest).",
+              counted("cachewarm_harvests_total", "result", True), "bars"),
         Panel("Captures by result", "Captures of builder directories, by all agents.",
               counted("cachewarm_captures_total", "result"), "bars"),
         Panel("Published bytes", "Compressed bytes of published bundles, per step.",

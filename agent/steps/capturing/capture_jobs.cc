@@ -67,6 +67,13 @@ std::vector<api::CaptureStatus> Captures::Statuses() const {
   return statuses;
 }
 
+bool Captures::CanAdvance(const std::string& id) const {
+  const auto found = captures_.find(id);
+  return found == captures_.end() ||
+         (!found->second.done && !found->second.running &&
+          context_.clock.Monotonic() >= found->second.failure.not_before);
+}
+
 bool Captures::IsWaiting() const {
   return std::any_of(captures_.begin(), captures_.end(),
                      [](const auto& each) { return !each.second.done; });
@@ -148,11 +155,8 @@ bool Captures::MayHarvest(const CaptureOrder& order, Capture& capture) {
     Wait(capture, "", order.harvest.wait);
     return false;
   }
-  if (order.harvest.used == nullptr) {
-    Refuse(capture, "the agent does not know what running pods compiled in the tree");
-    return false;
-  }
-  return true;
+  // Null if the order was made while the tree was being packed: the next order has the files.
+  return order.harvest.used != nullptr;
 }
 
 void Captures::Refuse(Capture& capture, std::string message) {

@@ -23,7 +23,7 @@ struct CaptureOrder {
   std::string name;  // name of the warmup
   std::vector<Digest> bundles;  // bundles of the warmup that this node should have
   std::shared_ptr<const caches::CacheTable> table;
-  HarvestSource harvest;  // if the request is a harvest
+  HarvestSource harvest;  // if the request is a harvest that can advance (Captures::CanAdvance())
 };
 
 // Executes the capture requests for this node. Waits until no file in the builder's tree has
@@ -41,6 +41,9 @@ class Captures {
   void Poll(const std::vector<CaptureOrder>& orders);
 
   std::vector<api::CaptureStatus> Statuses() const;
+  // Returns true if Poll() would advance the request now: it has no result, is not being packed,
+  // and waits for no retry. A harvest without CaptureOrder::harvest stays as it is.
+  bool CanAdvance(const std::string& id) const;
   // Returns true while a request has no result. Poll() must then be called every second.
   bool IsWaiting() const;
 

@@ -51,6 +51,21 @@ std::vector<capture::TreeFile> FilterUsed(std::vector<capture::TreeFile> files,
 
 namespace {
 
+// Removes the files that no running pod used and whose unit it did not use either. FilterUsed()
+// also selects the kinds that a capture takes without a file event (Placement::always) and their
+// units; in the tree of a harvest these may be of a start that failed.
+void RemoveUnused(const UsedFiles& used, std::vector<capture::TreeFile>& files) {
+  std::set<std::string> units;
+  for (const capture::TreeFile& file : files) {
+    if (!file.placement.unit.empty() && used.paths.contains(file.path)) {
+      units.insert(file.placement.unit);
+    }
+  }
+  std::erase_if(files, [&](const capture::TreeFile& file) {
+    return !used.paths.contains(file.path) && !units.contains(file.placement.unit);
+  });
+}
+
 // Returns the base: an older bundle whose layers the new bundle shares, so that only the difference
 // is pushed. The base is the previous bundle of the key, else another bundle of the warmup. Skips
 // bundles that are missing, damaged or of another format. Without a base, the new bundle contains
@@ -158,7 +173,23 @@ absl::Status PrepareHarvest(const PublishJob& job, const bundle::Bundle& base,
                     "has fewer",
                     base.manifest.layers.size()));
   }
-  return RemoveOtherTunings(job, base, files);
+  CW_RETURN_IF_ERROR(RemoveOtherTunings(job, base, files));
+  // Engines rewrite some files at each use (FileRow::in_place). The bundle keeps those of its
+  // build; else all nodes would fetch a layer that has nothing new.
+  std::set<std::string_view> present;
+  for (const bundle::Entry& entry : base.config.entries) {
+    present.insert(entry.path);
+  }
+  std::erase_if(files, [&](const auto& file) { return present.contains(file.path); });
+  return absl::OkStatus();
+}
+
+// Returns the result of a harvest that adds nothing.
+Published Unchanged(const bundle::Bundle& base) {
+  return {.publication = {.digest = base.digest,
+                          .bytes = bundle::PackedBytes(base.manifest),
+                          .files = static_cast<int64_t>(base.config.entries.size())},
+          .native = base.config.facts.requires_cpu_class};
 }
 
 // Returns the facts of the new bundle. With a base_digest, the new bundle also contains the files
@@ -183,6 +214,9 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
   }
   CW_ASSIGN_OR_RETURN(capture::TreeListing observed, capture::ListTree(job.tree, job.table));
   std::vector<capture::TreeFile> used = FilterUsed(std::move(observed.files), job.table, job.used);
+  if (!job.request.generation.empty()) {
+    RemoveUnused(job.used, used);
+  }
   if (job.request.grouped) {
     std::erase_if(used, [](const auto& file) { return !file.placement.autotune_set.empty(); });
   }
@@ -204,6 +238,9 @@ absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token sto
       return absl::FailedPreconditionError("a harvest needs the bundle that it extends");
     }
     CW_RETURN_IF_ERROR(PrepareHarvest(job, *base, selection.files));
+    if (selection.files.empty()) {
+      return Unchanged(*base);
+    }
   }
   const bundle::Facts facts = FactsOf(job, selection, base);
   CW_ASSIGN_OR_RETURN(

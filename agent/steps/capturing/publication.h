@@ -57,12 +57,13 @@ std::vector<capture::TreeFile> FilterUsed(std::vector<capture::TreeFile> files,
 // Selects, checks, packs, pushes and signs the files of one tree, without autotune results if
 // `request.grouped` is set. With `request.base_digest` the new bundle also contains the files of
 // that older bundle; if the tree adds nothing, the digest stays that of the older bundle. A harvest
-// (`request.generation`) also leaves out autotune results of another tuning than those of the older
-// bundle. Repeating the call gives the same digest. After an error, no part
-// of the new bundle can be read from the store. Exception: if signing failed, the unsigned bundle
-// can. Errors: ABORTED: the tree changed during the call and must settle again. NOT_FOUND: the tree
-// has no file to publish. INVALID_ARGUMENT: the bundle exceeds a limit. FAILED_PRECONDITION: the
-// key or the bundle `request.base_digest` cannot be used. Other errors are those of the store.
+// (`request.generation`) replaces no file of the older bundle, and leaves out autotune results of
+// another tuning than those of the older bundle. Repeating the call gives the same digest. After an
+// error, no part of the new bundle can be read from the store. Exception: if signing failed, the
+// unsigned bundle can. Errors: ABORTED: the tree changed during the call and must settle again.
+// NOT_FOUND: the tree has no file to publish. INVALID_ARGUMENT: the bundle exceeds a limit.
+// FAILED_PRECONDITION: the key or the bundle `request.base_digest` cannot be used. Other errors are
+// those of the store.
 absl::StatusOr<Published> PublishTree(const PublishJob& job, std::stop_token stop);
 
 }  // namespace cachewarm::agent

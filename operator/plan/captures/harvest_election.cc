@@ -12,7 +12,7 @@ namespace {
 // The pods on a node that mount one directory of the warmup.
 struct DirectoryPods {
   const PodView* oldest = nullptr;  // running, with the key
-  bool is_starting = false;         // one of them has not completed its first start
+  bool is_starting = false;         // one of them is not Ready
   bool has_other_key = false;
 };
 
@@ -24,7 +24,9 @@ DirectoryPods FindPodsOfDirectory(const Context& context, const LiveKey& key, si
         pod.finished || pod.pod->meta.deleting) {
       continue;
     }
-    if (!WasReady(context, pod)) {
+    // A container that was restarted starts again. The agent knows the windows of first starts
+    // only, so for it the files of such a start are those of a running pod.
+    if (!WasReady(context, pod) || ReadyAt(context, pod) == WallTime{}) {
       out.is_starting = true;
     } else if (!HasKey(context, pod, key.key)) {
       out.has_other_key = true;
@@ -37,10 +39,16 @@ DirectoryPods FindPodsOfDirectory(const Context& context, const LiveKey& key, si
   return out;
 }
 
-// True if the pod may have started with a suspended bundle: its directory has files of it.
-bool MayHaveSuspended(const Bundles& bundles, const LiveKey& key, const PodView& pod) {
+// True if the tree may have files of a suspended bundle: the pod may have started with that bundle,
+// or the tree is not the active one. An earlier tree is offered for as long as the agent watches
+// it, also if all pods that mounted it are gone, so the time of a pod says nothing about it. The
+// active tree is newer than the suspension, because that renews the tree.
+bool MayHaveSuspended(const Bundles& bundles, const LiveKey& key, const NodeState& node,
+                      const PodView& pod) {
   const api::SuspendedBundle* suspended = bundles.LastSuspendedFor(key);
-  return suspended != nullptr && pod.container->started_time <= suspended->suspended_time;
+  return suspended != nullptr &&
+         (pod.container->started_time <= suspended->suspended_time ||
+          node.reported->harvestable.generation != node.reported->generation);
 }
 
 bool IsHarvestedAlready(const api::HarvestStatus& last, const std::string& set) {
@@ -79,8 +87,8 @@ HarvestElection ElectHarvest(const Context& context, const Bundles& bundles, con
       refuse(index, offer->message);
     } else if (pods.has_other_key) {
       refuse(index, "pods with another image or device count use the same directory");
-    } else if (pods.oldest != nullptr && MayHaveSuspended(bundles, key, *pods.oldest)) {
-      refuse(index, "its pod may have started with a bundle that is suspended now");
+    } else if (pods.oldest != nullptr && MayHaveSuspended(bundles, key, node, *pods.oldest)) {
+      refuse(index, "its pods may have started with a bundle that is suspended now");
     } else if (offer->units > 0 && pods.oldest != nullptr && !pods.is_starting) {
       const HarvestCandidate candidate{.node = index, .pod = pods.oldest, .offer = offer};
       if (!out.chosen || IsBetter(context, candidate, *out.chosen)) {

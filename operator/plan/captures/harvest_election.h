@@ -24,7 +24,8 @@ struct HarvestElection {
 
 // Elects, of the nodes that have the bundle and lack units in it, the one with the most units; of
 // several, the first by name. Leaves out the sets in `last` (HarvestStatus::harvested_sets), nodes
-// with a pod that is starting, and nodes whose pods of the directory have several keys.
+// with a pod that is starting or not Ready, and nodes whose pods of the directory have several
+// keys.
 HarvestElection ElectHarvest(const Context& context, const Bundles& bundles, const LiveKey& key,
                              const api::HarvestStatus& last);
 

@@ -264,6 +264,26 @@ void ConsiderHarvest(const Context& context, Builds& builds, const LiveKey& key,
   BeginHarvest(context, builds, key, *election.chosen, harvest);
 }
 
+// Keeps the entries of keys that no node or pod has now, as long as they have a bundle: if the key
+// comes back, the numbers in the ids of its requests and the harvested sets must go on.
+void KeepOfAbsentKeys(const Context& context, Builds& builds) {
+  for (HarvestStatus harvest : context.in.warmup.status.harvests) {
+    const auto is_of_key = [&](const auto& each) { return each.key == harvest.key; };
+    if (builds.harvests.size() >= kHarvestsMax || harvest.number == 0 ||
+        std::any_of(context.keys.begin(), context.keys.end(), is_of_key) ||
+        std::none_of(builds.bundles.published().begin(), builds.bundles.published().end(),
+                     is_of_key)) {
+      continue;
+    }
+    harvest.refusal.clear();
+    if (IsHarvesting(harvest)) {
+      EndHarvest(context, builds, harvest, reason::kHarvestFailed,
+                 "no node or pod of the warmup has the key any more");
+    }
+    builds.harvests.push_back(std::move(harvest));
+  }
+}
+
 HarvestStatus HarvestOf(const std::vector<HarvestStatus>& harvests, const std::string& key) {
   const auto found = std::find_if(harvests.begin(), harvests.end(),
                                   [&](const HarvestStatus& each) { return each.key == key; });
@@ -294,9 +314,10 @@ void DecideHarvests(const Context& context, const Acceptance& acceptance, Builds
       builds.harvests.push_back(std::move(harvest));
     }
   }
+  builds.harvests.resize(std::min(builds.harvests.size(), kHarvestsMax));
+  KeepOfAbsentKeys(context, builds);
   std::sort(builds.harvests.begin(), builds.harvests.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });
-  builds.harvests.resize(std::min(builds.harvests.size(), kHarvestsMax));
 }
 
 }  // namespace cachewarm::plan

@@ -116,6 +116,8 @@ api::NodeCacheSpec Desired(const PlanContext& context, const Wanted& wanted, siz
       RemoveSuspended(wanted.bundles, HasSuspended(wanted.bundles, entry), entry);
     }
     out.captures = present.captures;
+    // DecideHarvests() has ended the harvest, so nobody waits for its result.
+    std::erase_if(out.captures, [](const auto& request) { return !request.generation.empty(); });
     if (!context.paused()) {
       out.captures = SortedEntries(context.builds.captures, index);
     }

@@ -295,6 +295,30 @@ TEST_F(LoopTest, HarvestsWhatARunningPodCompiled) {
   EXPECT_EQ(Warmup().harvestable.units, 0) << "the larger bundle has the unit";
 }
 
+TEST_F(LoopTest, HarvestsFromTreesThatWereReplacedHoursAgo) {
+  harvests_ = true;
+  Want({});
+  loop_->RunIteration();
+  loop_->RunIteration();
+  const std::string tree = Warmup().generation;
+  renew_ = 1;
+  Want({});
+  ASSERT_TRUE(IterateUntil([&] { return Warmup().generation != tree; }));
+  watcher_.SetEvents(tree, {});  // complete
+  clock_.Advance(std::chrono::hours(3));
+  loop_->RunIteration();
+  root_.Write(GenerationPath(tree) + "/" + kIndexFile, "late");
+  watcher_.SetEvents(
+      tree,
+      {{.type = FileEventType::kMovedTo, .time = clock_.Now() + seconds(5), .path = kIndexFile}});
+  for (int i = 0; i < 10; ++i) {
+    clock_.Advance(seconds(10));
+    loop_->RunIteration();
+  }
+  EXPECT_EQ(Warmup().harvestable.generation, tree) << "a running pod may have it mounted";
+  EXPECT_EQ(Warmup().harvestable.units, 1) << Warmup().harvestable.message;
+}
+
 TEST_F(LoopTest, ReportsCaptureUntilRequestIsRemoved) {
   Want({});
   loop_->RunIteration();

@@ -243,6 +243,7 @@ TEST(EveryMetricHasATestOfItsValue, OfTheOperator) {
         {service, "LeaderIssuesCertificatesUpdatesCaBundleAndServes"}},
        {"cachewarm_pod_start_seconds", {executor, "ObservesStartsAndBuildsOnceTheStatusIsWritten"}},
        {"cachewarm_builds_total", {executor, "ObservesStartsAndBuildsOnceTheStatusIsWritten"}},
+       {"cachewarm_harvests_total", {executor, "CountsEachHarvestThatEnds"}},
        {"cachewarm_build_seconds", {executor, "ObservesStartsAndBuildsOnceTheStatusIsWritten"}},
        {"cachewarm_gate_releases_total", {releases, "ReleasesManyPodsAndCountsEachOnce"}},
        {"cachewarm_hold_seconds", {releases, "ReleaseLogsReasonAndCountsHoldTime"}},

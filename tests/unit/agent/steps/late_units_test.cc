@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,7 @@ class LateUnitsTest : public ::testing::Test, protected Workbench {
       Poll();
     }
   }
-  api::Harvestable Offer() const { return units_->OfferOf(kMount.uid); }
+  api::Harvestable Offer() { return units_->OfferOf(kMount.uid); }
   HarvestSource Source() const {
     api::CaptureRequest request = Request();
     request.generation = kTree;
@@ -150,6 +151,30 @@ TEST_F(LateUnitsTest, UnitsOfALargerBundleAreNoLongerOffered) {
   EXPECT_EQ(Offer(), api::Harvestable());
 }
 
+TEST_F(LateUnitsTest, OfferThatGrowsIsReportedOnceAMinute) {
+  std::vector<FileEvent> events;
+  for (int i = 0; i < 30; ++i) {
+    events.push_back(Compiled(15 + i * 10, "f" + std::to_string(i)));
+  }
+  Record(kTree, events);
+  std::set<std::string> offers;
+  for (int second = 60; second <= 300; second += 5) {
+    PollUntil(second);
+    offers.insert(Offer().set);
+  }
+  EXPECT_GE(offers.size(), 4U);
+  EXPECT_LE(offers.size(), 5U) << "each one is a write of the status";
+}
+
+TEST_F(LateUnitsTest, TreeThatLacksNothingIsReportedAtOnce) {
+  Record(kTree, {Compiled(15, "fa")});
+  PollUntil(60);
+  ASSERT_EQ(Offer().units, 1);
+  Activate(kNextTree, 60, {"inductor/fxgraph/ab/fa/e"});
+  Poll();
+  EXPECT_EQ(Offer(), api::Harvestable());
+}
+
 TEST_F(LateUnitsTest, EqualUnitsOfTwoNodesHaveOneSet) {
   Record(kTree, {Compiled(15, "fa", "x"), Compiled(16, "fb", "x")});
   PollUntil(60);
@@ -173,6 +198,19 @@ TEST_F(LateUnitsTest, FilesOfAStartAreNotTaken) {
   EXPECT_FALSE(Source().used->all);
   EXPECT_EQ(Source().used->paths, (std::set<std::string, std::less<>>{
                                       "inductor/cd/cabc.main.so", "inductor/fxgraph/ab/flate/e"}));
+}
+
+TEST_F(LateUnitsTest, FilesAreCopiedOnlyAfterAChange) {
+  Record(kTree, {Compiled(15, "fa"), Compiled(100, "fb")});
+  PollUntil(60);
+  const HarvestSource first = Source();
+  ASSERT_NE(first.used, nullptr) << first.refusal << first.wait;
+  PollUntil(90);
+  EXPECT_EQ(Source().used, first.used);
+  PollUntil(170);
+  ASSERT_NE(Source().used, nullptr);
+  EXPECT_EQ(Source().used->paths.size(), 2U);
+  EXPECT_EQ(first.used->paths.size(), 1U) << "a capture that runs keeps its files";
 }
 
 TEST_F(LateUnitsTest, StartThatIsNotCompleteIsAwaited) {

@@ -146,6 +146,32 @@ TEST_F(ExecutorTest, ObservesStartsAndBuildsOnceTheStatusIsWritten) {
   EXPECT_EQ(Metric("cachewarm_build_seconds_sum" + warmup + ",gpu_type=\"cpu\"}"), 40);
 }
 
+TEST_F(ExecutorTest, CountsEachHarvestThatEnds) {
+  const auto harvests = [this](const std::string& result) {
+    return Metric("cachewarm_harvests_total{namespace=\"default\",warmup=\"llama\",result=\"" +
+                  result + "\"}");
+  };
+  const WallTime begin{std::chrono::seconds(1000)};
+  const WallTime end{std::chrono::seconds(1100)};
+  const auto ended = [&](const std::string& key, const std::string& reason) {
+    return api::HarvestStatus{
+        .key = key, .number = 1, .started_time = begin, .finished_time = end, .reason = reason};
+  };
+  snapshot.warmup.status.harvests = {
+      {.key = "a", .number = 1, .started_time = begin, .reason = "Harvesting"},
+      ended("b", "Harvested")};
+  plan.status.harvests = {
+      ended("a", "Harvested"),     ended("b", "Harvested"),
+      ended("c", "NothingNew"),    ended("d", "HarvestRefused"),
+      ended("e", "HarvestFailed"), {.key = "f", .refusal = "spec.paused is set"}};
+  plan.status_changed = true;
+  ASSERT_TRUE(Execute().ok());
+  EXPECT_EQ(harvests("harvested"), 1) << "b had ended before";
+  EXPECT_EQ(harvests("nothing_new"), 1);
+  EXPECT_EQ(harvests("refused"), 1);
+  EXPECT_EQ(harvests("failed"), 1);
+}
+
 TEST_F(ExecutorTest, SwitchesTheLabelBothWays) {
   plan.set_inject_label = false;
   ASSERT_TRUE(Execute().ok());

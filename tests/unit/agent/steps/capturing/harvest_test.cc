@@ -107,6 +107,16 @@ TEST_F(HarvestTest, AddsLateFilesToTheBundleAndNoFileOfAStart) {
   EXPECT_EQ(larger->manifest.layers[0], base->manifest.layers[0]);
 }
 
+TEST_F(HarvestTest, NativeCodeOfAStartThatFailedStaysOut) {
+  // Captures of builders always take the marker and the object, and with them their unit.
+  Write("inductor/ef/cfailed.so.load_ok", "");
+  Write("inductor/ef/cfailed.so", SharedObject("of a start that failed"));
+  Write("inductor/ef/cother.o", SharedObject("of a start that failed"));
+  const api::CaptureStatus status = Harvested();
+  ASSERT_EQ(status.state, api::CaptureState::kPushed) << status.message;
+  EXPECT_EQ(PathsOf(status.digest), (Paths{kIndexFile, kObjectFile, kTuning, kLateFile}));
+}
+
 TEST_F(HarvestTest, NodeNeedsNoFileOfTheBundle) {
   std::filesystem::remove_all(root_ / (MountPath(kMount) + "/inductor/cd"));
   const api::CaptureStatus status = Harvested();
@@ -119,6 +129,12 @@ TEST_F(HarvestTest, FilesThatTheBundleHasGiveItsDigest) {
   const api::CaptureStatus status = Harvested();
   ASSERT_EQ(status.state, api::CaptureState::kPushed) << status.message;
   EXPECT_EQ(status.digest, base_);
+}
+
+TEST_F(HarvestTest, FilesOfTheBundleThatWereRewrittenAreNotReplaced) {
+  Write(kIndexFile, "rewritten by a running pod");
+  Use({kIndexFile});
+  EXPECT_EQ(Harvested().digest, base_) << "nothing is new, so no node fetches a larger bundle";
 }
 
 TEST_F(HarvestTest, ResultsOfTheSameTuningAreAdded) {
@@ -145,6 +161,14 @@ TEST_F(HarvestTest, ResultsOfAnotherTuningStayOut) {
   }
 }
 
+TEST_F(HarvestTest, OnlyResultsOfAnotherTuningGiveTheDigestOfTheBundle) {
+  Write(kTuning, "block 128");
+  Use({kTuning});
+  const api::CaptureStatus status = Harvested();
+  ASSERT_EQ(status.state, api::CaptureState::kPushed) << status.message;
+  EXPECT_EQ(status.digest, base_);
+}
+
 TEST_F(HarvestTest, WaitsWhileAPodStarts) {
   order_.harvest.used = nullptr;
   order_.harvest.wait = "waiting for the start of a pod";
@@ -156,6 +180,16 @@ TEST_F(HarvestTest, WaitsWhileAPodStarts) {
   Use({kLateFile});
   EXPECT_EQ(PollAfter(1).state, api::CaptureState::kWaiting) << "it has to settle";
   EXPECT_EQ(Harvested().state, api::CaptureState::kPushed);
+}
+
+TEST_F(HarvestTest, FilesAreNeededOnlyUntilTheTreeIsPacked) {
+  EXPECT_TRUE(captures_->CanAdvance(order_.request.id));
+  order_.harvest = {};  // as in an order that was made while the tree was being packed
+  EXPECT_EQ(PollAfter(0).state, api::CaptureState::kWaiting);
+  EXPECT_TRUE(captures_->CanAdvance(order_.request.id));
+  Use({kLateFile});
+  EXPECT_EQ(Harvested().state, api::CaptureState::kPushed);
+  EXPECT_FALSE(captures_->CanAdvance(order_.request.id));
 }
 
 TEST_F(HarvestTest, RefusalIsFinalAndReported) {

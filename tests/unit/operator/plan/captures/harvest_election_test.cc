@@ -52,6 +52,19 @@ TEST_F(HarvestElections, SetThatBroughtNothingIsNotCapturedAgain) {
   EXPECT_NE(RequestOn("n1"), nullptr);
 }
 
+TEST_F(HarvestElections, RestartedContainerIsAwaited) {
+  Offer("n1", 3, "s1");
+  builder.status().starts.counted_pod_uids = {"uid-again"};  // its first start is over
+  builder.Pod({.name = "again", .node = "n1", .created = 1, .started = 105, .restarts = 1});
+  Next(110);
+  EXPECT_EQ(RequestOn("n1"), nullptr);
+  builder.in().pods.pop_back();
+  builder.Pod(
+      {.name = "again", .node = "n1", .created = 1, .started = 105, .ready = 111, .restarts = 1});
+  Next(112);
+  EXPECT_NE(RequestOn("n1"), nullptr);
+}
+
 TEST_F(HarvestElections, OfferAboutAnOlderBundleIsIgnored) {
   HarvestedFromN1("b");  // the nodes still have "a"
   Offer("n2", 9, "s2");
@@ -65,9 +78,24 @@ TEST_F(HarvestElections, StartOnTheNodeIsAwaited) {
   Next(110);
   EXPECT_EQ(RequestOn("n1"), nullptr);
   builder.Pod({.name = "new", .node = "n1", .created = 101, .started = 105, .ready = 111});
-  builder.in().pods.erase(builder.in().pods.end() - 2);
   Next(112);
   EXPECT_NE(RequestOn("n1"), nullptr);
+}
+
+TEST_F(HarvestElections, EarlierTreeIsNotHarvestedAfterASuspension) {
+  builder.status().suspended_bundles = {
+      {.key = Bundle().key,
+       .digest = DigestNamed("e"),
+       .suspended_time = At(15),  // the pods started later, in the active tree
+       .hung_starts = {{.pod_uid = "x", .pod = "x", .node = "n1"}}}};
+  Offer("n1", 3, "s1");
+  builder.reported("n1").generation = "renewed";
+  Next(110);
+  EXPECT_EQ(RequestOn("n1"), nullptr);
+  EXPECT_THAT(Status().refusal, HasSubstr("suspended now"));
+  builder.reported("n1").generation = "tree-n1";
+  Next(111);
+  EXPECT_NE(RequestOn("n1"), nullptr) << "the renewed tree has no file of the bundle";
 }
 
 struct RefusalCase {

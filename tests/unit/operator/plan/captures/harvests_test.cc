@@ -236,9 +236,55 @@ TEST_F(Harvests, PauseEndsTheHarvest) {
   Next(115);
   EXPECT_EQ(Status().reason, "HarvestRefused");
   EXPECT_THAT(Status().message, HasSubstr("spec.paused"));
+  EXPECT_EQ(RequestOn("n1"), nullptr) << "else the agent would publish while paused";
   builder.warmup().spec.paused = false;
   Next(116);
   EXPECT_EQ(RequestOn("n1"), nullptr) << "the interval has not passed";
+}
+
+TEST_F(Harvests, KeyThatComesBackDoesNotReuseTheNumberOfAHarvest) {
+  HarvestedFromN1("a");
+  const auto offers = [this] {
+    std::vector<std::string> types;
+    for (const char* node : {"n1", "n2", "n3"}) {
+      types.push_back(builder.cache(node).status.node.gpu_type);
+    }
+    return types;
+  }();
+  for (const char* node : {"n1", "n2", "n3"}) {
+    builder.cache(node).status.node.gpu_type = "";
+  }
+  Next(130);
+  ASSERT_EQ(builder.status().bundles.size(), 1U);
+  for (size_t i = 0; i < offers.size(); ++i) {
+    builder.cache("n" + std::to_string(i + 1)).status.node.gpu_type = offers[i];
+  }
+  Offer("n1", 4, "s2");
+  Next(110 + kInterval);
+  ASSERT_NE(RequestOn("n1"), nullptr);
+  EXPECT_TRUE(RequestOn("n1")->id.ends_with("-h2")) << "the agent may still have the result of h1";
+}
+
+TEST_F(Harvests, HarvestOfAKeyWithoutNodesEnds) {
+  Offer("n1", 3, "s1");
+  Next(110);
+  for (const char* node : {"n1", "n2", "n3"}) {
+    builder.cache(node).status.node.gpu_type = "";
+  }
+  Next(120);
+  ASSERT_EQ(builder.status().harvests.size(), 1U);
+  EXPECT_EQ(Status().reason, "HarvestFailed");
+  EXPECT_EQ(Status().finished_time, At(120));
+}
+
+TEST_F(Harvests, EntryGoesWithTheBundle) {
+  HarvestedFromN1("a");
+  for (const char* node : {"n1", "n2", "n3"}) {
+    builder.cache(node).status.node.gpu_type = "";
+  }
+  builder.status().bundles.clear();
+  Next(130);
+  EXPECT_TRUE(builder.status().harvests.empty());
 }
 
 }  // namespace
