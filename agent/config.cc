@@ -193,7 +193,7 @@ std::vector<Setting> SettingsOf(Config& config) {
        "kubeconfig file for the API server; exec plugins are not supported",
        "the pod's service account"},
       {"--factor-salt-file", "", AbsolutePath(config.factor_salt_file),
-       "file with the salt of the Secret cachewarm-salt, with which the values in vLLM's "
+       "file with the salt of the Secret cachewarm-engine-salt, with which the values in vLLM's "
        "cache_key_factors.json are hashed; it may appear later",
        "the file is not read"},
       {"--listen", "listen", settings::Listen(config.listen_address, config.listen_port),

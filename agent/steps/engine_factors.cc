@@ -47,7 +47,10 @@ capture::EngineFactors EngineFactorsIn(const Context& context, const std::string
 std::vector<std::string> DifferingKeyFactors(const Context& context, const std::string& generation,
                                              const api::StartWindow& window) {
   const absl::StatusOr<GenerationRecord> record = ReadGenerationRecord(context.root, generation);
-  if (!record.ok() || record->engine_factors.empty()) {
+  // If a bundle has no factors, the start may have missed that one: a comparison with another
+  // bundle, such as that of an earlier image, would name parts that are not the cause.
+  if (!record.ok() || record->engine_factors.empty() ||
+      record->engine_factors.size() < record->digests.size()) {
     return {};
   }
   const capture::EngineFactors own =

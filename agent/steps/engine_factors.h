@@ -18,7 +18,8 @@ capture::EngineFactors EngineFactorsIn(const Context& context, const std::string
                                        WallTime begin, WallTime end);
 
 // Returns the names of the factors of this start that differ from those of the builder whose bundle
-// is in the tree. If the tree has several bundles, compares with the one that differs least.
+// is in the tree. If the tree has several bundles, compares with the one that differs least;
+// returns none if one of them has no factors.
 std::vector<std::string> DifferingKeyFactors(const Context& context, const std::string& generation,
                                              const api::StartWindow& window);
 

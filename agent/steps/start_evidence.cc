@@ -129,7 +129,8 @@ api::StartEvidence Starts::Evaluate(const api::StartWindow& window,
   if (evidence.result == api::StartResult::kMiss && had_no_bundle) {
     evidence.result = api::StartResult::kCold;
   }
-  if (IsCompiledAgain(evidence.result) && possible.size() == 1) {
+  // In a shared tree, the file of key factors may be of the other pod.
+  if (IsCompiledAgain(evidence.result) && possible.size() == 1 && !is_shared) {
     evidence.differing_key_factors = DifferingKeyFactors(context_, possible.front(), window);
   }
   return evidence;

@@ -22,7 +22,7 @@ constexpr int64_t kBlobBytesMax = 64LL << 30;
 constexpr int kSchemaVersion = 2;
 constexpr int kConfigVersion = 2;
 constexpr size_t kFactsMax = 256;
-constexpr size_t kEngineFactorsMax = 513;  // with the salt's id
+constexpr size_t kEngineFactorsMax = 514;  // with the ids of salt and part
 constexpr size_t kHexBytes = 64;
 
 Json ToJson(const Descriptor& blob) {

@@ -30,7 +30,7 @@ constexpr size_t kKeyDepthMax = 2;
 constexpr fs::WalkLimits kKeysWalk{.entries_max = 100'000, .name_bytes_max = 8 << 20};
 // 64 bits, as operator/factors.
 constexpr size_t kFactorDigits = 16;
-constexpr size_t kSaltDigits = 8;
+constexpr size_t kIdDigits = 8;  // of the salt and of the part
 
 std::string DigitsOf(std::string_view salt, std::string_view text, size_t count) {
   return HmacOf(salt, text).hex().substr(0, count);
@@ -44,16 +44,27 @@ bool IsFactorName(std::string_view name) {
          });
 }
 
+// Returns true for the names that decide whether two sides are comparable.
+bool IsId(std::string_view name) {
+  return name == kEngineSaltFactor || name == kEnginePartFactor;
+}
+
+bool HaveEqual(std::string_view name, const EngineFactors& a, const EngineFactors& b) {
+  const auto of_a = a.find(std::string(name));
+  const auto of_b = b.find(std::string(name));
+  return of_a != a.end() && of_b != b.end() && of_a->second == of_b->second;
+}
+
 // Adds the leaves of one object. The recursion is as deep as the JSON, which is limited.
 absl::Status AddLeaves(const Json& object, const std::string& prefix, std::string_view salt,
                        EngineFactors& out) {
   for (const auto& [member, value] : object.items()) {
     const std::string name = prefix.empty() ? member : fmt::format("{}.{}", prefix, member);
-    if (!IsFactorName(name) || name == kEngineSaltFactor) {
-      return absl::InvalidArgumentError(
-          fmt::format("{}: the name of a factor is longer than {} bytes or has characters other "
-                      "than letters, digits, \"_\", \"-\" and \".\"",
-                      kFile, kEngineFactorNameBytes));
+    if (!IsFactorName(name) || IsId(name)) {
+      return absl::InvalidArgumentError(fmt::format(
+          "{}: the name of a factor is \"{}\" or \"{}\", is longer than {} bytes or has "
+          "characters other than letters, digits, \"_\", \"-\" and \".\"",
+          kFile, kEngineSaltFactor, kEnginePartFactor, kEngineFactorNameBytes));
     }
     if (value.is_object()) {
       CW_RETURN_IF_ERROR(AddLeaves(value, name, salt, out));
@@ -101,7 +112,8 @@ int64_t Nanoseconds(WallTime time) {
 
 }  // namespace
 
-absl::StatusOr<EngineFactors> HashEngineFactors(std::string_view text, std::string_view salt) {
+absl::StatusOr<EngineFactors> HashEngineFactors(std::string_view text, std::string_view part,
+                                                std::string_view salt) {
   if (salt.size() < kEngineSaltBytesMin) {
     return absl::FailedPreconditionError(
         fmt::format("the salt is shorter than {} bytes", kEngineSaltBytesMin));
@@ -115,7 +127,8 @@ absl::StatusOr<EngineFactors> HashEngineFactors(std::string_view text, std::stri
   }
   EngineFactors out;
   CW_RETURN_IF_ERROR(AddLeaves(*parsed, "", salt, out));
-  out.emplace(kEngineSaltFactor, DigitsOf(salt, "salt", kSaltDigits));
+  out.emplace(kEngineSaltFactor, DigitsOf(salt, "salt", kIdDigits));
+  out.emplace(kEnginePartFactor, DigitsOf(salt, fmt::format("part={}", part), kIdDigits));
   return out;
 }
 
@@ -152,14 +165,13 @@ absl::StatusOr<EngineFactors> ReadEngineFactors(
   }
   CW_ASSIGN_OR_RETURN(const std::string text,
                       fs::ReadFile(tree, best->path, kEngineFactorsFileBytes));
-  return HashEngineFactors(text, salt);
+  return HashEngineFactors(text, best->part, salt);
 }
 
 std::vector<std::string> DifferingFactors(const EngineFactors& builder,
                                           const EngineFactors& start) {
-  const auto salt = builder.find(std::string(kEngineSaltFactor));
-  const auto own_salt = start.find(std::string(kEngineSaltFactor));
-  if (salt == builder.end() || own_salt == start.end() || salt->second != own_salt->second) {
+  if (!HaveEqual(kEngineSaltFactor, builder, start) ||
+      !HaveEqual(kEnginePartFactor, builder, start)) {
     return {};
   }
   std::vector<std::string> names;

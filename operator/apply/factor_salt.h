@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/codec/json_fwd.h"
 #include "lib/kube/client/client.h"
 
 namespace cachewarm::apply {
@@ -16,10 +17,16 @@ namespace cachewarm::apply {
 // Name of the Secret and of its entry. The chart creates the Secret without the entry.
 inline constexpr std::string_view kSaltSecret = "cachewarm-salt";
 inline constexpr std::string_view kSaltEntry = "salt";
+// The Secret of the agents, created and filled in the same way.
+inline constexpr std::string_view kEngineSaltSecret = "cachewarm-engine-salt";
 
 // The salt of the hashes of arguments and variables (operator/factors): 32 random bytes in a Secret
 // in the operator's namespace. A reader of CacheWarmups who lacks this Secret cannot find out a
-// value by trying. Thread-safe.
+// value by trying.
+//
+// Every node has the Secret of the agents, because a kubelet may read each Secret that one of its
+// pods mounts. Its salt is therefore only derived from this one (DeriveEngineSalt()): it verifies
+// no hash of a CacheWarmup. Thread-safe.
 class FactorSalt {
  public:
   struct Dependencies {
@@ -32,18 +39,35 @@ class FactorSalt {
   // All references must outlive this object.
   explicit FactorSalt(Dependencies deps) : deps_(std::move(deps)) {}
 
-  // Returns the salt. The first call reads it, and creates it if the Secret is empty. After an
-  // error, returns "", logs a warning if the error is a new one, and tries again after a minute.
+  // Returns the salt. The first call reads it, creates it if the Secret is empty, and stores the
+  // derived salt for the agents. After an error, logs a warning if the error is a new one, and
+  // tries again after a minute. Until the salt is known, returns "".
   std::string Get(std::stop_token stop);
 
  private:
+  // An attempt that is repeated until it succeeds.
+  struct Attempt {
+    bool done = false;
+    std::optional<MonoTime> failed;  // when it failed last
+    std::string logged;              // the error that was logged last
+  };
+
+  bool IsDue(const Attempt& attempt) const;
+  void Record(Attempt& attempt, const absl::Status& status, std::string_view consequence,
+              std::string_view secret);
   absl::StatusOr<std::string> ReadOrCreate(std::stop_token stop);
+  absl::Status StoreEngineSalt(std::stop_token stop);
+  absl::StatusOr<codec::Json> Read(std::string_view secret, std::stop_token stop);
+  absl::Status Write(codec::Json secret, std::string_view salt, std::stop_token stop);
 
   Dependencies deps_;
   std::mutex mutex_;
   std::string salt_;
-  std::optional<MonoTime> failed_;  // when the last attempt failed
-  std::string logged_;              // the error that was logged last
+  Attempt own_;
+  Attempt engine_;
 };
+
+// Returns the salt of the agents: HMAC-SHA-256 of "engine" under the salt, 64 hex digits. Pure.
+std::string DeriveEngineSalt(std::string_view salt);
 
 }  // namespace cachewarm::apply

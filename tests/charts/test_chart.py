@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the chart, rendered by real helm, with manifests/install.yaml."""
 import copy
+import json
 
 import pytest
 import yaml
@@ -118,10 +119,19 @@ def test_registry_and_limits_are_in_the_configuration(helm):
 
 def test_agents_read_the_salt_that_the_operator_makes(rendered):
     spec, container = pod_of(rendered, "DaemonSet", "cachewarm-agent")
-    volume = next(v for v in spec["volumes"] if v["name"] == "salt")
-    assert volume["secret"] == {"secretName": "cachewarm-salt", "optional": True}
-    mount = next(m for m in container["volumeMounts"] if m["name"] == "salt")
+    volume = next(v for v in spec["volumes"] if v["name"] == "engine-salt")
+    assert volume["secret"] == {"secretName": "cachewarm-engine-salt", "optional": True}
+    assert rendered["Secret", "cachewarm-engine-salt"]
+    mount = next(m for m in container["volumeMounts"] if m["name"] == "engine-salt")
     assert f"--factor-salt-file={mount['mountPath']}/salt" in container["args"]
+
+
+def test_no_pod_mounts_the_salt_of_the_operator(rendered):
+    """A kubelet may read all items of a Secret that one of its pods mounts."""
+    assert rendered["Secret", "cachewarm-salt"]
+    for (kind, name), thing in rendered.items():
+        if kind in ("Deployment", "DaemonSet", "CronJob"):
+            assert '"cachewarm-salt"' not in json.dumps(thing), (kind, name)
 
 
 def test_signature_keys_are_mounted_in_agents(helm, rendered):

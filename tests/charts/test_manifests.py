@@ -11,6 +11,8 @@ OPERATOR = "system:serviceaccount:cachewarm-system:cachewarm-operator"
 AGENT = "system:serviceaccount:cachewarm-system:cachewarm-agent"
 RELEASE = "system:serviceaccount:cachewarm-system:cachewarm-release"
 
+SALTS = ["cachewarm-salt", "cachewarm-engine-salt"]
+
 
 def rules_of(installed, kind, name):
     return {(group, resource): set(rule["verbs"])
@@ -77,7 +79,7 @@ def test_operator_has_exactly_the_rights_it_needs(installed):
     assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in leases] == [
         (["leases"], None, ["create"]),
         (["leases"], ["cachewarm-operator"], ["get", "update"]),
-        (["secrets"], ["cachewarm-salt"], ["get", "update"])]
+        (["secrets"], SALTS, ["get", "update"])]
 
 
 def test_operator_reads_no_other_definitions_and_configurations(installed):
@@ -89,14 +91,14 @@ def test_operator_reads_no_other_definitions_and_configurations(installed):
                      "apiextensions.k8s.io": definitions}
 
 
-def test_no_role_reads_secrets_but_that_of_the_salt(installed):
+def test_no_role_reads_secrets_but_those_of_the_salts(installed):
     for (kind, name), thing in installed.items():
         if kind in ("Role", "ClusterRole"):
             for rule in thing["rules"]:
                 assert "*" not in rule["resources"], name
                 if "secrets" in rule["resources"]:
                     assert (kind, name) == ("Role", "cachewarm-operator"), name
-                    assert rule["resourceNames"] == ["cachewarm-salt"], name
+                    assert rule["resourceNames"] == SALTS, name
                 assert "*" not in rule["verbs"] and "*" not in rule["apiGroups"], name
 
 

@@ -34,8 +34,12 @@ absl::Status DamagedError(const std::string& generation) {
       "the builder's directory {} contains damaged files; another builder is needed", generation));
 }
 
+api::StartWindow StartOf(const api::CaptureRequest& request) {
+  return {.started_time = request.started_time, .ready_time = request.ready_time};
+}
+
 WallTime WindowBegin(const api::CaptureRequest& request) {
-  return cachewarm::agent::WindowBegin(api::StartWindow{.started_time = request.started_time});
+  return cachewarm::agent::WindowBegin(StartOf(request));
 }
 
 }  // namespace
@@ -231,8 +235,9 @@ void Captures::Start(const CaptureOrder& order, Capture& capture, const std::str
       CW_ASSIGN_OR_RETURN(const fs::Dir tree, context_.root.OpenDir(GenerationPath(generation)));
       const EventRecord record =
           context_.watcher.ReadTree(generation, WindowBegin(order.request), context_.clock.Now());
-      capture::EngineFactors factors =
-          EngineFactorsIn(context_, generation, WindowBegin(order.request), context_.clock.Now());
+      // A retry must publish the same digest, so a file of a later start must not count.
+      capture::EngineFactors factors = EngineFactorsIn(
+          context_, generation, WindowBegin(order.request), WindowEnd(StartOf(order.request)));
       OwnReads own_reads = context_.watcher.BeginOwnReads(generation);
       return PublishTree({.store = context_.store,
                           .tree = tree,
@@ -331,8 +336,7 @@ void Captures::RecordError(const absl::Status& status, bool is_harvest, Capture&
 
 void Captures::RecordPublished(const Ended& ended, Capture& capture) {
   const Published& published = *ended.outcome;
-  const api::StartWindow window{.started_time = ended.request.started_time,
-                                .ready_time = ended.request.ready_time};
+  const api::StartWindow window = StartOf(ended.request);
   const Observation seen = ClassifyStart(
       context_.watcher.ReadTree(ended.generation, WindowBegin(ended.request), WindowEnd(window)),
       window, *ended.table);

@@ -129,7 +129,7 @@ class Why:
 
 
 def has_salt(installation: Product) -> bool:
-    secret = installation.kubectl.get("secret", "cachewarm-salt")
+    secret = installation.kubectl.get("secret", "cachewarm-engine-salt")
     return bool((secret or {}).get("data", {}).get("salt"))
 
 

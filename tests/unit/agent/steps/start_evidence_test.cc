@@ -115,7 +115,7 @@ class KeyFactorsTest : public StartsTest {
   }
 
   static capture::EngineFactors Of(std::string_view text) {
-    return capture::HashEngineFactors(text, kSalt).value();
+    return capture::HashEngineFactors(text, "rank_0_0/backbone", kSalt).value();
   }
   void Record(const capture::EngineFactors& builder) {
     const Digest digest = Digest::FromHex(std::string(64, 'a'));
@@ -162,6 +162,14 @@ TEST_F(KeyFactorsTest, FileOfAnEarlierStartNamesNothing) {
   EXPECT_TRUE(Evaluate().differing_key_factors.empty());
 }
 
+TEST_F(KeyFactorsTest, MissBesideAnotherStartInTheTreeNamesNothing) {
+  WriteFactors("{\"env\": {\"VLLM_USE_V1\": \"0\"}}", 2);
+  clock_.Advance(seconds(60));
+  starts_.Poll({Window("a", 0, 5), Window("b", 1, 6)});
+  EXPECT_EQ(starts_.Statuses().at(0).result, api::StartResult::kMiss);
+  EXPECT_TRUE(starts_.Statuses().at(0).differing_key_factors.empty()) << "may be those of b";
+}
+
 TEST_F(KeyFactorsTest, HitNamesNothing) {
   watcher_.SetEvents(kWarmTree, {Event(FileEventType::kRead, 2, kIndexFile)});
   WriteFactors("{\"env\": {\"VLLM_USE_V1\": \"0\"}}", 2);
@@ -174,6 +182,21 @@ TEST_F(KeyFactorsTest, BundleWithoutKeyFactorsNamesNothing) {
   Record({});
   WriteFactors("{\"env\": {\"VLLM_USE_V1\": \"0\"}}", 2);
   EXPECT_TRUE(Evaluate().differing_key_factors.empty());
+}
+
+TEST_F(KeyFactorsTest, OneOfTwoBundlesWithoutKeyFactorsNamesNothing) {
+  const Digest other = Digest::FromHex(std::string(64, 'b'));
+  ASSERT_TRUE(
+      WriteGenerationRecord(
+          root_.dir(),
+          {.id = kWarmTree,
+           .mount = kMount,
+           .digests = {Digest::FromHex(std::string(64, 'a')), other},
+           .engine_factors = {{.digest = other, .factors = Of("{\"code_hash\": \"other\"}")}}},
+          {})
+          .ok());
+  WriteFactors("{\"code_hash\": \"same\"}", 2);
+  EXPECT_TRUE(Evaluate().differing_key_factors.empty()) << "the start may have missed the other";
 }
 
 TEST_F(KeyFactorsTest, UnknownSaltNamesNothing) {

@@ -151,6 +151,18 @@ TEST(Config, EnforcesCountLimits) {
   EXPECT_TRUE(ParseConfig(text, {.entries_max = 8}).ok());
 }
 
+// 512 factors, and the ids of their salt and part (lib/capture/engine_factors.h).
+TEST(Config, LimitsTheFactorsOfTheEngine) {
+  Json json = ConfigJson();
+  for (int i = 0; i < 514; ++i) {
+    json["cachewarm"]["engineFactors"]["f" + std::to_string(i)] = "0123456789abcdef";
+  }
+  EXPECT_TRUE(ParseConfig(json.dump()).ok());
+  json["cachewarm"]["engineFactors"]["more"] = "0123456789abcdef";
+  EXPECT_THAT(std::string(ParseConfig(json.dump()).status().message()),
+              HasSubstr("cachewarm.engineFactors"));
+}
+
 TEST(Format, EntriesImplyDirectoriesInAnyOrder) {
   std::vector<Entry> entries;
   for (const char* path : {"a/b/c", "d", "a/b/e", "a/f/g/h", "a/b/i", "j/k"}) {

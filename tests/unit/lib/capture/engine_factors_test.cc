@@ -12,6 +12,7 @@ namespace cachewarm::capture {
 namespace {
 
 const std::string kSalt(32, 's');
+constexpr char kPart[] = "rank_0_0/backbone";
 constexpr char kKeyDirectory[] = "vllm/torch_compile_cache/4a1f0c9b7e";
 // As vLLM 0.32 writes it (compilation/backends.py), shortened.
 constexpr std::string_view kVllm = R"({
@@ -36,12 +37,13 @@ std::string Replaced(std::string_view from, std::string_view to) {
 }
 
 TEST(EngineFactors, EveryLeafIsHashedUnderItsName) {
-  const auto factors = HashEngineFactors(kVllm, kSalt);
+  const auto factors = HashEngineFactors(kVllm, kPart, kSalt);
   ASSERT_TRUE(factors.ok()) << factors.status();
   std::vector<std::string> names;
   for (const auto& [name, hash] : *factors) {
     names.push_back(name);
-    EXPECT_EQ(hash.size(), name == kEngineSaltFactor ? 8U : 16U) << name;
+    EXPECT_EQ(hash.size(), name == kEngineSaltFactor || name == kEnginePartFactor ? 8U : 16U)
+        << name;
     EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), std::string::npos) << name;
   }
   EXPECT_EQ(
@@ -49,12 +51,12 @@ TEST(EngineFactors, EveryLeafIsHashedUnderItsName) {
       (std::vector<std::string>{
           "code_hash", "compiler_hash", "config_hash", "env.CUDA_HOME", "env.Q_SCALE_CONSTANT",
           "env.VERBOSE", "env.VLLM_DISABLED_KERNELS", "env.VLLM_FLOAT32_MATMUL_PRECISION",
-          "env.VLLM_ROCM_QUICK_REDUCE_QUANTIZATION", "env.VLLM_USE_AOT_COMPILE", "salt"}));
+          "env.VLLM_ROCM_QUICK_REDUCE_QUANTIZATION", "env.VLLM_USE_AOT_COMPILE", "part", "salt"}));
 }
 
 TEST(EngineFactors, HashDependsOnSaltNameAndValue) {
-  const auto one = HashEngineFactors(R"({"a": "x", "b": "x", "c": "y"})", kSalt);
-  const auto other = HashEngineFactors(R"({"a": "x"})", std::string(32, 't'));
+  const auto one = HashEngineFactors(R"({"a": "x", "b": "x", "c": "y"})", kPart, kSalt);
+  const auto other = HashEngineFactors(R"({"a": "x"})", kPart, std::string(32, 't'));
   ASSERT_TRUE(one.ok() && other.ok());
   EXPECT_NE(one->at("a"), one->at("b"));
   EXPECT_NE(one->at("b"), one->at("c"));
@@ -63,11 +65,11 @@ TEST(EngineFactors, HashDependsOnSaltNameAndValue) {
 }
 
 TEST(EngineFactors, DifferenceIsNamedWithVariablesFirst) {
-  const auto builder = HashEngineFactors(kVllm, kSalt);
+  const auto builder = HashEngineFactors(kVllm, kPart, kSalt);
   const auto start = HashEngineFactors(Replaced("\"VLLM_USE_AOT_COMPILE\": true",
                                                 "\"VLLM_USE_AOT_COMPILE\": false, \"VLLM_NEW\": 1"),
-                                       kSalt);
-  const auto configured = HashEngineFactors(Replaced("1f0a6b7c2d", "2f0a6b7c2d"), kSalt);
+                                       kPart, kSalt);
+  const auto configured = HashEngineFactors(Replaced("1f0a6b7c2d", "2f0a6b7c2d"), kPart, kSalt);
   ASSERT_TRUE(builder.ok() && start.ok() && configured.ok());
   EXPECT_EQ(DifferingFactors(*builder, *start),
             (std::vector<std::string>{"env.VLLM_NEW", "env.VLLM_USE_AOT_COMPILE"}));
@@ -77,12 +79,22 @@ TEST(EngineFactors, DifferenceIsNamedWithVariablesFirst) {
 }
 
 TEST(EngineFactors, FactorsOfTwoSaltsAndOfOneSideAreNotCompared) {
-  const auto builder = HashEngineFactors(kVllm, kSalt);
-  const auto start = HashEngineFactors(kVllm, std::string(32, 't'));
+  const auto builder = HashEngineFactors(kVllm, kPart, kSalt);
+  const auto start = HashEngineFactors(kVllm, kPart, std::string(32, 't'));
   ASSERT_TRUE(builder.ok() && start.ok());
   EXPECT_TRUE(DifferingFactors(*builder, *start).empty());
   EXPECT_TRUE(DifferingFactors(*builder, {}).empty());
   EXPECT_TRUE(DifferingFactors({}, *start).empty());
+}
+
+TEST(EngineFactors, FactorsOfDifferentPartsAreNotCompared) {
+  const auto builder = HashEngineFactors(R"({"config_hash": "a"})", kPart, kSalt);
+  const auto draft = HashEngineFactors(R"({"config_hash": "b"})", "rank_0_0/eagle_head", kSalt);
+  ASSERT_TRUE(builder.ok() && draft.ok());
+  EXPECT_TRUE(DifferingFactors(*builder, *draft).empty());
+  EngineFactors older = *builder;  // of a bundle without the id of its part
+  older.erase(std::string(kEnginePartFactor));
+  EXPECT_TRUE(DifferingFactors(older, *draft).empty());
 }
 
 TEST(EngineFactors, NumberOfNamedDifferencesIsLimited) {
@@ -90,8 +102,8 @@ TEST(EngineFactors, NumberOfNamedDifferencesIsLimited) {
   for (int i = 0; i < 20; ++i) {
     text += fmt::format(",\"f{}\":{}", i, i);
   }
-  const auto many = HashEngineFactors(text + "}", kSalt);
-  const auto few = HashEngineFactors("{\"first\": 0}", kSalt);
+  const auto many = HashEngineFactors(text + "}", kPart, kSalt);
+  const auto few = HashEngineFactors("{\"first\": 0}", kPart, kSalt);
   ASSERT_TRUE(many.ok() && few.ok());
   EXPECT_EQ(DifferingFactors(*many, *few).size(), kDifferingFactorsMax);
 }
@@ -110,13 +122,14 @@ TEST(EngineFactors, UntrustedTextIsRefusedWithoutQuotingIt) {
       "{\"sk-secret\\n\": 1}",
       "{\"\": \"sk-secret\"}",
       "{\"salt\": \"sk-secret\"}",
+      "{\"part\": \"sk-secret\"}",
       "{\"a\": {\"b\": \"sk-secret\"}, \"a.b\": 1}",
       "{\"" + std::string(kEngineFactorNameBytes + 1, 'n') + "\": \"sk-secret\"}",
       "{\"a\":{\"b\":{\"c\":{\"d\":{\"e\":{\"f\":{\"g\":{\"h\":{\"i\":\"sk-secret\"}}}}}}}}}",
       "{\"a\": \"" + std::string(size_t{kEngineFactorsFileBytes}, 'x') + "\"}",
       too_many + "}"};
   for (const std::string& text : refused) {
-    const auto factors = HashEngineFactors(text, kSalt);
+    const auto factors = HashEngineFactors(text, kPart, kSalt);
     EXPECT_EQ(factors.status().code(), absl::StatusCode::kInvalidArgument)
         << text.substr(0, 80) << factors.status();
     EXPECT_EQ(factors.status().message().find("sk-secret"), std::string::npos) << factors.status();
@@ -124,7 +137,7 @@ TEST(EngineFactors, UntrustedTextIsRefusedWithoutQuotingIt) {
 }
 
 TEST(EngineFactors, ShortSaltIsRefused) {
-  EXPECT_EQ(HashEngineFactors(kVllm, std::string(31, 's')).status().code(),
+  EXPECT_EQ(HashEngineFactors(kVllm, kPart, std::string(31, 's')).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
@@ -147,7 +160,7 @@ class EngineFactorsFile : public ::testing::Test {
                              [this](const std::string& path) { opened_ = path; });
   }
   static EngineFactors Of(int value) {
-    return *HashEngineFactors(fmt::format("{{\"value\": {}}}", value), kSalt);
+    return *HashEngineFactors(fmt::format("{{\"value\": {}}}", value), kPart, kSalt);
   }
 
   static constexpr WallTime kBegin{Duration(1'790'000'000'000)};
@@ -164,6 +177,16 @@ TEST_F(EngineFactorsFile, FileOfTheFirstRankIsReadAndAnnounced) {
   ASSERT_TRUE(factors.ok()) << factors.status();
   EXPECT_EQ(*factors, Of(1));
   EXPECT_EQ(opened_, first);
+}
+
+// A start that finds the code of the model but compiles that of its draft model.
+TEST_F(EngineFactorsFile, AnotherPartThanThatOfTheBuilderIsNotComparedWithIt) {
+  Write(fmt::format("{}/rank_0_0/backbone/cache_key_factors.json", kKeyDirectory), 1, -1);
+  Write(fmt::format("{}/rank_0_0/eagle_head/cache_key_factors.json", kKeyDirectory), 2, 50);
+  const auto factors = Read();
+  ASSERT_TRUE(factors.ok()) << factors.status();
+  EXPECT_EQ(factors->at("value"), Of(2).at("value"));
+  EXPECT_TRUE(DifferingFactors(Of(1), *factors).empty());
 }
 
 TEST_F(EngineFactorsFile, OnlyFilesOfTheStartAreRead) {

@@ -17,17 +17,20 @@ using ::testing::SizeIs;
 
 class FactorSaltTest : public op::testing::ClusterCacheFixture {
  protected:
-  void PutSecret(const Json& data = Json::object()) {
+  FactorSaltTest() { Put("cachewarm-engine-salt", Json::object()); }
+
+  void Put(const std::string& name, const Json& data) {
     server.Put(kube::kSecrets, {{"apiVersion", "v1"},
                                 {"kind", "Secret"},
-                                {"metadata", {{"namespace", "system"}, {"name", "cachewarm-salt"}}},
+                                {"metadata", {{"namespace", "system"}, {"name", name}}},
                                 {"data", data}});
   }
+  void PutSecret(const Json& data = Json::object()) { Put("cachewarm-salt", data); }
   FactorSalt Make() {
     return FactorSalt({.client = server, .clock = clock, .log = log, .ns = "system"});
   }
-  std::string Stored() {
-    const kube::Object secret = server.Find(kube::kSecrets, {"system", "cachewarm-salt"});
+  std::string Stored(const std::string& name = "cachewarm-salt") {
+    const kube::Object secret = server.Find(kube::kSecrets, {"system", name});
     return codec::DecodeBase64(codec::TextAt(*secret, {"data", "salt"})).value_or("");
   }
 };
@@ -48,7 +51,7 @@ TEST_F(FactorSaltTest, SaltOfTheSecretIsReadOnce) {
   FactorSalt salt = Make();
   EXPECT_EQ(salt.Get({}), known);
   EXPECT_EQ(salt.Get({}), known);
-  EXPECT_THAT(server.Requests(), SizeIs(1));
+  EXPECT_THAT(server.Requests(), SizeIs(3)) << "one, and two for the salt of the agents";
 }
 
 TEST_F(FactorSaltTest, MissingSecretIsReadAgainAfterAMinute) {
@@ -87,6 +90,44 @@ TEST_F(FactorSaltTest, SaltOfAnotherReplicaWins) {
   PutSecret({{"salt", codec::EncodeBase64(other)}});
   clock.Advance(std::chrono::seconds(61));
   EXPECT_EQ(salt.Get({}), other);
+}
+
+TEST_F(FactorSaltTest, AgentsGetADerivedSalt) {
+  const std::string known = "0123456789abcdef0123456789abcdef";
+  PutSecret({{"salt", codec::EncodeBase64(known)}});
+  EXPECT_EQ(Make().Get({}), known);
+  // printf engine | openssl dgst -sha256 -hmac 0123456789abcdef0123456789abcdef
+  EXPECT_EQ(Stored("cachewarm-engine-salt"),
+            "a298564fe045650cc67e1f5cbfb87ac095132592768d6fc95973325f0aa900dc");
+  const size_t requests = server.Requests().size();
+  Make().Get({});
+  EXPECT_THAT(server.Requests(), SizeIs(requests + 2)) << "reads both, writes none";
+}
+
+TEST_F(FactorSaltTest, AnotherSaltReplacesTheDerivedOne) {
+  for (const char digit : {'a', 'b'}) {
+    const std::string known(32, digit);
+    PutSecret({{"salt", codec::EncodeBase64(known)}});
+    Make().Get({});
+    EXPECT_EQ(Stored("cachewarm-engine-salt"), DeriveEngineSalt(known));
+  }
+  EXPECT_NE(DeriveEngineSalt(std::string(32, 'a')), DeriveEngineSalt(std::string(32, 'b')));
+}
+
+TEST_F(FactorSaltTest, WithoutTheSecretOfTheAgentsStartsAreExplainedAndItIsReadAgain) {
+  server.Remove(kube::kSecrets, {"system", "cachewarm-engine-salt"});
+  PutSecret();
+  FactorSalt salt = Make();
+  const std::string known = salt.Get({});
+  EXPECT_EQ(known.size(), 32U);
+  EXPECT_EQ(log.Count("cannot store the salt of the agents"), 1);
+  EXPECT_EQ(log.Count("no salt for the factors of starts"), 0);
+  Put("cachewarm-engine-salt", Json::object());
+  EXPECT_EQ(salt.Get({}), known);
+  EXPECT_EQ(Stored("cachewarm-engine-salt"), "") << "not at every call";
+  clock.Advance(std::chrono::seconds(61));
+  EXPECT_EQ(salt.Get({}), known);
+  EXPECT_EQ(Stored("cachewarm-engine-salt"), DeriveEngineSalt(known));
 }
 
 }  // namespace

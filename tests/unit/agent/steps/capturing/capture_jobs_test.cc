@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,8 @@
 #include "agent/tree/links.h"
 #include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"
+#include "lib/bundle/transfer.h"
+#include "lib/capture/engine_factors.h"
 #include "tests/unit/agent/steps/workbench.h"
 
 namespace cachewarm::agent {
@@ -351,6 +354,40 @@ TEST_F(CapturesTest, RestartWithoutRecordGivesSameDigest) {
   Poll();
   PollAfter(2);
   EXPECT_EQ(AwaitEnd().digest, before.digest);
+}
+
+// File of a second pod that starts in the tree while the files of the builder settle.
+TEST_F(CapturesTest, KeyFactorsOfALaterStartAreNotInTheBundle) {
+  const Scratch scratch;
+  const std::string salt(32, 's');
+  scratch.Write("salt", salt);
+  context_.factor_salt_file = scratch.path() + "/salt";
+  const auto write = [this](const std::string& key) {
+    const std::string file =
+        "vllm/torch_compile_cache/" + key + "/rank_0_0/backbone/cache_key_factors.json";
+    Write(file, "{\"code_hash\": \"" + key + "\"}");
+    std::filesystem::last_write_time(std::filesystem::path(root_.path()) / MountPath(kMount) / file,
+                                     std::chrono::file_clock::from_sys(clock_.Now()));
+  };
+  WriteCache();
+  write("builder");
+  Ready();
+  Poll();
+  clock_.Advance(seconds(5));
+  write("later");
+  Poll();
+  const api::CaptureStatus first = AwaitEnd();
+  const auto bundle =
+      bundle::ReadBundle({.store = store_, .repository = "team/llama"}, first.digest, {});
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  EXPECT_EQ(bundle->config.facts.engine_factors,
+            *capture::HashEngineFactors("{\"code_hash\": \"builder\"}", "rank_0_0/backbone", salt));
+  ASSERT_TRUE(RemoveCaptureRecord(root_.dir(), order_.request.id).ok());
+  captures_ = std::make_unique<Captures>(context_);
+  write("latest");
+  Poll();
+  PollAfter(2);
+  EXPECT_EQ(AwaitEnd().digest, first.digest) << "the same digest at each attempt";
 }
 
 TEST_F(CapturesTest, ForgetsRemovedRequests) {
