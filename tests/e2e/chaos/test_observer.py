@@ -117,7 +117,8 @@ def test_violation_before_the_observation_does_not_count(log):
 def test_violation_that_lasts_since_before_the_observation_counts(log):
     add(log, line("create", held("late", "2", time.time() - 300)))
     add(log, line("patch", held("late", "3", time.time() - 300)))
-    time.sleep(2.1)  # the lines are older than the observation, also by the second that a look waits
+    # The lines are older than the observation, also by the second that a look waits.
+    time.sleep(2.1)
     with Observer(log, Server(), 10, Excuses()) as observer:
         wait_for("it is reported", lambda: observer.violations, 30)
     assert "n/late: held past its deadline" in observer.violations[0]
