@@ -52,6 +52,10 @@ sanitize: setup ## threads under TSan, built by clang
 bench: setup ## bundles against zip, tar, Go and containerd; ARGS=--small: a minute, ARGS=--help
 	@tools/stage bench $(ARGS)
 
+.PHONY: bench-disk
+bench-disk: setup ## fetches on a throttled and on a filled disk, and in little memory; ARGS=--help
+	@tools/stage bench-disk $(ARGS)
+
 .PHONY: bench-engines
 bench-engines: build ## first calls of real engines with copy, mega-cache, Redis, fal, b10 and cachewarm; ARGS=--help
 	@tools/stage bench-engines $(ARGS)

@@ -34,10 +34,9 @@ class Programs:
     openat2: Path  # preloaded under valgrind
     peers: Path  # goextract, oras
 
-    def copied(self, folder):
+    def copied(self, folder, names=("cachewarm", "limit", "download", "fetch", "openat2")):
         """Returns copies in `folder` of the programs that a build could replace meanwhile."""
         folder.mkdir()
-        names = ("cachewarm", "limit", "download", "fetch", "openat2")
         return dataclasses.replace(self, **{
             name: Path(shutil.copy2(getattr(self, name), folder)) for name in names})
 
@@ -78,17 +77,25 @@ class Course:
         """The largest blob of the bundle."""
         return self.largest
 
-    def publish(self, registry, containerd):
-        """Puts the bundle, an image of each compression and the oras artifact into `registry`."""
+    def connect(self, registry, containerd):
+        """Uses these servers, and puts the bundle into `registry`."""
         self.registry, self.containerd = registry, containerd
         self.remote = f"{registry.host}/bench/{self.corpus.name}"
         self.cachewarm("push", self.bundle, f"oci://{self.remote}:bundle")
+
+    def publish_image(self, kind):
+        """Puts an image of the corpus with this compression into the registry."""
+        layout = self.work / f"image-{kind}"
+        write_image(layout, self.corpus.archives, kind)
+        quiet("skopeo", "--insecure-policy", "copy", "-q", "--dest-tls-verify=false",
+              f"oci:{layout}:bench", f"docker://{self.remote}:{kind}", timeout=RUN_SECONDS)
+
+    def publish(self, registry, containerd):
+        """Puts the bundle, an image of each compression and the oras artifact into `registry`."""
+        self.connect(registry, containerd)
         self.publish_second()
         for kind in ("gzip", "zstd"):
-            layout = self.work / f"image-{kind}"
-            write_image(layout, self.corpus.archives, kind)
-            quiet("skopeo", "--insecure-policy", "copy", "-q", "--dest-tls-verify=false",
-                  f"oci:{layout}:bench", f"docker://{self.remote}:{kind}", timeout=RUN_SECONDS)
+            self.publish_image(kind)
         subprocess.run([str(self.programs.peers / "oras"), "push", "--plain-http",
                         f"{self.remote}:oras", f"tree.tar.zst:{LAYER}zstd"],
                        cwd=self.corpus.archives, check=True, timeout=RUN_SECONDS,
