@@ -109,6 +109,20 @@ metrics::Histogram& BuildSeconds(metrics::Registry& registry) {
       metrics::SecondsBuckets());
 }
 
+metrics::Counter& EngineLogReads(metrics::Registry& registry) {
+  return registry.NewCounter({.name = "cachewarm_engine_log_reads_total",
+                              .help = "Logs of engines that were read, by result (found, "
+                                      "nothing_found, unreadable).",
+                              .labels = {"result"}});
+}
+
+metrics::Counter& Harvests(metrics::Registry& registry) {
+  return registry.NewCounter({.name = "cachewarm_harvests_total",
+                              .help = "Harvests that ended, by result (harvested, nothing_new, "
+                                      "refused, failed).",
+                              .labels = {"namespace", "warmup", "result"}});
+}
+
 metrics::Gauge& PodsOverdue(metrics::Registry& registry) {
   return OfWarmup(registry,
                   {.name = "cachewarm_pods_held_past_deadline",
@@ -197,19 +211,12 @@ Metrics MakeMetrics(metrics::Registry& registry, const std::string& version) {
       .hold_seconds = HoldSeconds(registry),
       .phase_seconds = PhaseSeconds(registry),
       .kv_cache_tokens = KvCacheTokens(registry),
-      .engine_log_reads =
-          registry.NewCounter({.name = "cachewarm_engine_log_reads_total",
-                               .help = "Logs of engines that were read, by result (found, "
-                                       "nothing_found, unreadable).",
-                               .labels = {"result"}}),
+      .engine_log_reads = EngineLogReads(registry),
       .builds = registry.NewCounter({.name = "cachewarm_builds_total",
                                      .help = "Captured and failed builds, by reason.",
                                      .labels = {"namespace", "warmup", "gpu_type", "reason"}}),
       .build_seconds = BuildSeconds(registry),
-      .harvests = registry.NewCounter({.name = "cachewarm_harvests_total",
-                                       .help = "Harvests that ended, by result (harvested, "
-                                               "nothing_new, refused, failed).",
-                                       .labels = {"namespace", "warmup", "result"}}),
+      .harvests = Harvests(registry),
       .gate_releases = registry.NewCounter({.name = "cachewarm_gate_releases_total",
                                             .help = "Held pods that were released, by reason.",
                                             .labels = {"namespace", "warmup", "reason"}}),
