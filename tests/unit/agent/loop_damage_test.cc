@@ -151,8 +151,9 @@ TEST_F(LoopTest, GivesUpAfterRepeatedlyDamagedTrees) {
   for (int tree = 0; tree < kTreesMax; ++tree) {
     ASSERT_TRUE(IterateUntilActive());
     root_.Write(GenerationPath(Warmup().generation) + "/" + kIndexFile, "INDEX");
+    const std::string damaged = Warmup().generation;
     clock_.Advance(seconds(400));
-    ASSERT_TRUE(IterateUntil([&] { return Bundle(0).state != api::BundleState::kActive; }));
+    ASSERT_TRUE(IterateUntilNotActive(damaged));
   }
   ASSERT_TRUE(IterateUntilFailed());
   EXPECT_EQ(Bundle(0).reason, api::reason::kTreeDamaged);
@@ -181,8 +182,9 @@ TEST_F(LoopTest, InconsistentBundleIsQuarantined) {
       return Bundle(0).state == api::BundleState::kActive ||
              Bundle(0).state == api::BundleState::kFailed;
     }));
+    const std::string damaged = Warmup().generation;
     clock_.Advance(seconds(400));
-    ASSERT_TRUE(IterateUntil([this] { return Bundle(0).state != api::BundleState::kActive; }));
+    ASSERT_TRUE(IterateUntilNotActive(damaged));
   }
   ASSERT_TRUE(IterateUntilFailed());
   EXPECT_NE(Bundle(0).message.find("quarantined"), std::string::npos) << Bundle(0).message;

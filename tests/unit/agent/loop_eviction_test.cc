@@ -29,6 +29,10 @@ class LoopEvictionTest : public LoopTest {
     Want(digests);
     loop_->RunIteration();
   }
+  // No tree is offered while it is being synced to the disk.
+  bool IterateUntilOffered(const std::string& generation) {
+    return IterateUntil([&] { return IsOffered(generation); });
+  }
   bool IsOffered(const std::string& generation) const {
     return std::any_of(status_.evictable.begin(), status_.evictable.end(),
                        [&](const auto& each) { return each.generation == generation; });
@@ -41,7 +45,7 @@ TEST_F(LoopEvictionTest, RemovesASupersededTreeOnceItIsConfirmed) {
   const std::string first = Roll({PublishSized(1)});
   const std::string second = Roll({PublishSized(2)});
   Roll(third);
-  EXPECT_TRUE(IsOffered(first));
+  ASSERT_TRUE(IterateUntilOffered(first));
   EXPECT_TRUE(IsOffered(ColdId(kMount, 0)));
   EXPECT_FALSE(IsOffered(second)) << "one generation is retained";
   EXPECT_GT(status_.node.root.evictable_bytes, 100'000);
@@ -65,7 +69,7 @@ TEST_F(LoopEvictionTest, KeepsATreeThatIsActiveAgain) {
   const std::string first = Roll(first_bundles);
   Roll({PublishSized(2)});
   Roll({PublishSized(3)});
-  ASSERT_TRUE(IsOffered(first));
+  ASSERT_TRUE(IterateUntilOffered(first));
   spec_.evict = status_.evictable;
   Roll(first_bundles);  // a rollback, planned before the confirmations are looked at
   loop_->RunIteration();
@@ -78,7 +82,7 @@ TEST_F(LoopEvictionTest, AConfirmationForAnEarlierUnlinkRemovesNothing) {
   const std::string first = Roll({PublishSized(1)});
   Roll({PublishSized(2)});
   Roll(third);
-  ASSERT_TRUE(IsOffered(first));
+  ASSERT_TRUE(IterateUntilOffered(first));
   for (api::EvictableTree tree : status_.evictable) {
     tree.unlinked_time -= seconds(1);
     spec_.evict.push_back(tree);
@@ -131,7 +135,7 @@ TEST_F(LoopEvictionTest, MakesRoomForAFetchByRetainedTrees) {
   Want(third);
   ASSERT_TRUE(IterateUntilFailed());
   EXPECT_EQ(Bundle(0).reason, api::reason::kOverLimit) << Bundle(0).message;
-  ASSERT_TRUE(IterateUntil([&] { return IsOffered(first); }));
+  ASSERT_TRUE(IterateUntilOffered(first));
   EXPECT_FALSE(IsOffered(second)) << "mounted";
   ConfirmAll(third);
   ASSERT_TRUE(IterateUntilActive()) << Bundle(0).message;

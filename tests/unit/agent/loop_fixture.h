@@ -65,6 +65,12 @@ class LoopTest : public ::testing::Test, protected Workbench {
   bool IterateUntilActive() {
     return IterateUntil([this] { return Bundle(0).state == api::BundleState::kActive; });
   }
+  // Also returns true if the next tree is active already: its fetch may end within an iteration.
+  bool IterateUntilNotActive(const std::string& generation) {
+    return IterateUntil([&] {
+      return Bundle(0).state != api::BundleState::kActive || Warmup().generation != generation;
+    });
+  }
   bool IterateUntilFailed(size_t bundle = 0) {
     return IterateUntil(
         [this, bundle] { return Bundle(bundle).state == api::BundleState::kFailed; });
