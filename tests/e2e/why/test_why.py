@@ -41,7 +41,7 @@ words() {
   done
 }
 others="HOME|HF_HUB_OFFLINE|OMP_NUM_THREADS|XLA_FLAGS|APP_PRECISION|ENGINE_VERSION"
-keyed="^($others|VLLM_[A-Z_]*|TORCH[A-Z_]*)="
+keyed="^($others|VLLM_[A-Z0-9_]*|TORCH[A-Z0-9_]*)="
 ignored="^VLLM_(HOST_IP|PORT|LOGGING_LEVEL)="
 # A start script sets a variable, which is in no spec.
 case "$(busybox hostname)" in start-script*) export VLLM_USE_V1=0 ;; *) export VLLM_USE_V1=1 ;; esac
