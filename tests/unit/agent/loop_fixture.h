@@ -92,6 +92,18 @@ class LoopTest : public ::testing::Test, protected Workbench {
     return FilesBelow(std::filesystem::canonical(root_ / MountPath(kMount)));
   }
 
+  // A running pod writes kIndexFile to the tree after it was Ready; iterates until that counts.
+  void CompileLate(const std::string& tree) {
+    root_.Write(GenerationPath(tree) + "/" + kIndexFile, "late");
+    watcher_.SetEvents(tree, {{.type = FileEventType::kMovedTo,
+                               .time = clock_.Now() + std::chrono::seconds(5),
+                               .path = kIndexFile}});
+    for (int i = 0; i < 10; ++i) {
+      clock_.Advance(std::chrono::seconds(10));
+      loop_->RunIteration();
+    }
+  }
+
   int threads_ = 2;  // fetches that Restart() allows at once
   std::unique_ptr<bundle::WorkerPool> workers_;
   std::unique_ptr<Context> context_;

@@ -268,14 +268,7 @@ TEST_F(LoopTest, HarvestsWhatARunningPodCompiled) {
   ASSERT_TRUE(IterateUntilActive()) << Bundle(0).message;
   loop_->RunIteration();
   const std::string tree = Warmup().generation;
-  root_.Write(GenerationPath(tree) + "/" + kIndexFile, "late");
-  watcher_.SetEvents(
-      tree,
-      {{.type = FileEventType::kMovedTo, .time = clock_.Now() + seconds(5), .path = kIndexFile}});
-  for (int i = 0; i < 10; ++i) {
-    clock_.Advance(seconds(10));
-    loop_->RunIteration();
-  }
+  CompileLate(tree);
   ASSERT_EQ(Warmup().harvestable.units, 1) << Warmup().harvestable.message;
   api::CaptureRequest request = Request();
   request.ready_time = clock_.Now();
@@ -307,14 +300,7 @@ TEST_F(LoopTest, HarvestsFromTreesThatWereReplacedHoursAgo) {
   watcher_.SetEvents(tree, {});  // complete
   clock_.Advance(std::chrono::hours(3));
   loop_->RunIteration();
-  root_.Write(GenerationPath(tree) + "/" + kIndexFile, "late");
-  watcher_.SetEvents(
-      tree,
-      {{.type = FileEventType::kMovedTo, .time = clock_.Now() + seconds(5), .path = kIndexFile}});
-  for (int i = 0; i < 10; ++i) {
-    clock_.Advance(seconds(10));
-    loop_->RunIteration();
-  }
+  CompileLate(tree);
   EXPECT_EQ(Warmup().harvestable.generation, tree) << "a running pod may have it mounted";
   EXPECT_EQ(Warmup().harvestable.units, 1) << Warmup().harvestable.message;
 }

@@ -10,7 +10,7 @@
 #include "agent/tree/journal.h"
 #include "agent/tree/root_layout.h"
 #include "fmt/format.h"
-#include "tests/unit/agent/steps/workbench.h"
+#include "tests/unit/agent/steps/starts_fixture.h"
 
 namespace cachewarm::agent {
 namespace {
@@ -20,37 +20,17 @@ using std::chrono::seconds;
 const std::string kTree(32, 'a');
 const std::string kOtherTree(32, 'b');
 
-class LateCompilesTest : public ::testing::Test, protected Workbench {
+class LateCompilesTest : public StartsFixture {
  protected:
-  LateCompilesTest()
-      : context_(ContextWith(workers_)),
-        spans_(context_, tables_),
-        late_(context_, spans_),
-        begin_(clock_.Now()) {
+  LateCompilesTest() : late_(context_, spans_) {
     spec_.warmups = {{.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name}};
     Activate(kTree, -100);
     Poll();
   }
 
   void Activate(const std::string& generation, int second) {
-    ASSERT_TRUE(root_.dir().MakeDirs(GenerationPath(generation), kTreeMode).ok());
-    ASSERT_TRUE(RecordActivation(root_.dir(), kMount,
-                                 {.generation = generation, .at = begin_ + seconds(second)})
-                    .ok());
+    StartsFixture::Activate(generation, second);
     trees_.emplace(generation, kMount);
-  }
-  FileEvent Compiled(int second, const std::string& name) const {
-    return {.type = FileEventType::kMovedTo,
-            .time = begin_ + seconds(second),
-            .path = "inductor/fxgraph/ab/" + name + "/e"};
-  }
-  // The pod has started at `started` and was Ready at `ready`; 0: not yet.
-  api::StartWindow Window(const std::string& pod, int started, int ready) const {
-    return {.pod_uid = pod,
-            .warmup_uid = kMount.uid,
-            .run_as = kMount.run_as,
-            .started_time = begin_ + seconds(started),
-            .ready_time = ready == 0 ? WallTime{} : begin_ + seconds(ready)};
   }
   void Poll() {
     tables_.Update(spec_.warmups);
@@ -70,12 +50,7 @@ class LateCompilesTest : public ::testing::Test, protected Workbench {
     Poll();
   }
 
-  bundle::WorkerPool workers_{1, 1};
-  Context context_;
-  Tables tables_;
-  StartSpans spans_;
   LateCompiles late_;
-  WallTime begin_;
   api::NodeCacheSpec spec_;
   std::map<std::string, Mount> trees_;
 };

@@ -12,7 +12,7 @@
 
 #include "agent/tree/journal.h"
 #include "agent/tree/root_layout.h"
-#include "tests/unit/agent/steps/workbench.h"
+#include "tests/unit/agent/steps/starts_fixture.h"
 
 namespace cachewarm::agent {
 namespace {
@@ -23,13 +23,9 @@ const std::string kTree(32, 'a');
 const std::string kNextTree(32, 'b');
 
 // A warmup that harvests, whose pods mount kTree, made from a bundle with one unit.
-class LateUnitsTest : public ::testing::Test, protected Workbench {
+class LateUnitsTest : public StartsFixture {
  protected:
-  LateUnitsTest()
-      : context_(ContextWith(workers_)),
-        spans_(context_, tables_),
-        units_(std::make_unique<LateUnits>(context_, tables_, spans_)),
-        begin_(clock_.Now()) {
+  LateUnitsTest() : units_(std::make_unique<LateUnits>(context_, tables_, spans_)) {
     spec_.warmups = {{.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name, .harvest = true}};
     Activate(kTree, -100, {"inductor/fxgraph/ab/fbundle/e"});
     Record(kTree, {});
@@ -38,10 +34,7 @@ class LateUnitsTest : public ::testing::Test, protected Workbench {
 
   // Makes the tree the active one; its bundle has these files.
   void Activate(const std::string& generation, int second, const std::vector<std::string>& files) {
-    ASSERT_TRUE(root_.dir().MakeDirs(GenerationPath(generation), kTreeMode).ok());
-    ASSERT_TRUE(RecordActivation(root_.dir(), kMount,
-                                 {.generation = generation, .at = begin_ + seconds(second)})
-                    .ok());
+    StartsFixture::Activate(generation, second);
     std::vector<EntryRecord> entries;
     for (const std::string& path : files) {
       entries.push_back({.path = path, .kind = "torchinductor", .digest = DigestOf(path)});
@@ -57,20 +50,8 @@ class LateUnitsTest : public ::testing::Test, protected Workbench {
     }
     watcher_.SetEvents(generation, events);
   }
-  FileEvent Compiled(int second, const std::string& name, const std::string& file = "e") const {
-    return {.type = FileEventType::kMovedTo,
-            .time = begin_ + seconds(second),
-            .path = "inductor/fxgraph/ab/" + name + "/" + file};
-  }
   FileEvent Opened(int second, const std::string& path) const {
-    return {.type = FileEventType::kOpened, .time = begin_ + seconds(second), .path = path};
-  }
-  api::StartWindow Window(const std::string& pod, int started, int ready) const {
-    return {.pod_uid = pod,
-            .warmup_uid = kMount.uid,
-            .run_as = kMount.run_as,
-            .started_time = begin_ + seconds(started),
-            .ready_time = ready == 0 ? WallTime{} : begin_ + seconds(ready)};
+    return Event(FileEventType::kOpened, second, path);
   }
   void Poll() {
     tables_.Update(spec_.warmups);
@@ -90,12 +71,7 @@ class LateUnitsTest : public ::testing::Test, protected Workbench {
     return units_->SourceOf(request);
   }
 
-  bundle::WorkerPool workers_{1, 1};
-  Context context_;
-  Tables tables_;
-  StartSpans spans_;
   std::unique_ptr<LateUnits> units_;
-  WallTime begin_;
   api::NodeCacheSpec spec_;
   std::map<std::string, Mount> trees_;
   Inventory inventory_;

@@ -15,7 +15,7 @@
 #include "agent/tree/root_layout.h"
 #include "lib/capture/engine_factors.h"
 #include "lib/fs/file.h"
-#include "tests/unit/agent/steps/workbench.h"
+#include "tests/unit/agent/steps/starts_fixture.h"
 
 namespace cachewarm::agent {
 namespace {
@@ -25,40 +25,13 @@ using std::chrono::seconds;
 const std::string kWarmTree(32, 'a');
 constexpr char kOtherIndexFile[] = "inductor/fxgraph/zz/fnew/e";
 
-class StartsTest : public ::testing::Test, protected Workbench {
+class StartsTest : public StartsFixture {
  protected:
-  StartsTest()
-      : context_(ContextWith(workers_)),
-        spans_(context_, tables_),
-        starts_(context_, tables_, spans_),
-        begin_(clock_.Now()) {
+  StartsTest() : starts_(context_, tables_, spans_) {
     tables_.Update({{.uid = kMount.uid, .ns = kMount.ns, .name = kMount.name}});
   }
 
-  api::StartWindow Window(const std::string& pod, int started, int ready) const {
-    return {.pod_uid = pod,
-            .warmup_uid = kMount.uid,
-            .run_as = kMount.run_as,
-            .started_time = begin_ + seconds(started),
-            .ready_time = ready == 0 ? WallTime{} : begin_ + seconds(ready)};
-  }
-  FileEvent Event(FileEventType type, int second, const std::string& path) const {
-    return {.type = type, .time = begin_ + seconds(second), .path = path};
-  }
-
-  void Activate(const std::string& generation, int second) {
-    ASSERT_TRUE(root_.dir().MakeDirs(GenerationPath(generation), kTreeMode).ok());
-    ASSERT_TRUE(RecordActivation(root_.dir(), kMount,
-                                 {.generation = generation, .at = begin_ + seconds(second)})
-                    .ok());
-  }
-
-  bundle::WorkerPool workers_{1, 1};
-  Context context_;
-  Tables tables_;
-  StartSpans spans_;
   Starts starts_;
-  WallTime begin_;
 };
 
 TEST_F(StartsTest, ReportsNothingBeforeWindowCloses) {

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
 
 #include "tests/unit/operator/plan/captures/harvests_fixture.h"
@@ -98,22 +97,10 @@ TEST_F(HarvestElections, EarlierTreeIsNotHarvestedAfterASuspension) {
   EXPECT_NE(RequestOn("n1"), nullptr) << "the renewed tree has no file of the bundle";
 }
 
-struct RefusalCase {
-  const char* name;
-  std::function<void(SnapshotBuilder&)> make;
-  const char* words;
-};
-
 class ElectionRefusals : public Harvests, public testing::WithParamInterface<RefusalCase> {};
 
 TEST_P(ElectionRefusals, IsInTheStatus) {
-  Offer("n1", 3, "s1");
-  GetParam().make(builder);
-  Next(110);
-  EXPECT_EQ(RequestOn("n1"), nullptr);
-  ASSERT_EQ(builder.status().harvests.size(), 1U);
-  EXPECT_THAT(Status().refusal, HasSubstr(GetParam().words));
-  EXPECT_EQ(Status().number, 0);
+  ExpectRefusal(GetParam().make, GetParam().words);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ElectionRefusals,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 
 #include "tests/fakes/snapshot_builder.h"
@@ -80,10 +82,26 @@ class Harvests : public testing::Test {
     Answer("n1", Pushed(digit));
     return Next(120);
   }
+  // No harvest begins after `make`, and the status says why with these words.
+  void ExpectRefusal(const std::function<void(SnapshotBuilder&)>& make, const char* words) {
+    Offer("n1", 3, "s1");
+    make(builder);
+    Next(110);
+    EXPECT_EQ(RequestOn("n1"), nullptr);
+    ASSERT_EQ(builder.status().harvests.size(), 1U);
+    EXPECT_THAT(Status().refusal, testing::HasSubstr(words));
+    EXPECT_EQ(Status().number, 0);
+  }
   const api::HarvestStatus& Status() { return builder.status().harvests.at(0); }
   const api::BundleStatus& Bundle() { return builder.status().bundles.at(0); }
 
   SnapshotBuilder builder;
+};
+
+struct RefusalCase {
+  const char* name;
+  std::function<void(SnapshotBuilder&)> make;
+  const char* words;
 };
 
 }  // namespace cachewarm::plan
