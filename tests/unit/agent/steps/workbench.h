@@ -50,7 +50,8 @@ class Workbench {
   }
 
   // Publishes a directory of these files as a bundle of kMount's warmup.
-  absl::StatusOr<Published> PublishFiles(const std::map<std::string, std::string>& files) {
+  absl::StatusOr<Published> PublishFiles(const std::map<std::string, std::string>& files,
+                                         const capture::EngineFactors& factors = {}) {
     const Scratch tree;
     for (const auto& [path, bytes] : files) {
       tree.Write(path, bytes);
@@ -63,7 +64,8 @@ class Workbench {
                         .request = Request(),
                         .ns = kMount.ns,
                         .name = kMount.name,
-                        .used = {.all = true}},
+                        .used = {.all = true},
+                        .engine_factors = factors},
                        {});
   }
 

@@ -97,23 +97,9 @@ TEST_F(FetchTest, SetsOwnerOfTree) {
 }
 
 TEST_F(FetchTest, JournalHasTheKeyFactorsOfTheBuilder) {
-  const Scratch tree;
-  for (const auto& [path, bytes] : files_) {
-    tree.Write(path, bytes);
-  }
-  const fs::Dir dir = *fs::Dir::Open(tree.path());
   const capture::EngineFactors factors = {{"env.VLLM_USE_V1", "0123456789abcdef"},
                                           {"salt", "01234567"}};
-  const auto published = PublishTree({.store = store_,
-                                      .tree = dir,
-                                      .table = caches::CacheTable::AllPresets(),
-                                      .node = node_,
-                                      .request = Request(),
-                                      .ns = kMount.ns,
-                                      .name = kMount.name,
-                                      .used = {.all = true},
-                                      .engine_factors = factors},
-                                     {});
+  const auto published = PublishFiles(files_, factors);
   ASSERT_TRUE(published.ok()) << published.status();
   const Digest digest = published->publication.digest;
   const Fetch step = FetchOf({digest});
