@@ -10,7 +10,7 @@
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
 #include "operator/model/pod_groups.h"
-#include "operator/observe/failures.h"
+#include "operator/observe/rejected_pods.h"
 #include "operator/observe/rollout_constraints.h"
 #include "operator/observe/workload.h"
 

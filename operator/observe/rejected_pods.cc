@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/observe/failures.h"
+#include "operator/observe/rejected_pods.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/observe/failures.h"
+#include "operator/observe/rejected_pods.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ api::CacheWarmup WarmupOf(const std::string& kind, const std::string& name) {
 constexpr const char* kRoot = "/mnt/disk/warm";  // of the node, as configured
 constexpr const char* kVolumeForbidden = "violates PodSecurity: hostPath (volume \"cachewarm\")";
 
-class FailuresTest : public op::testing::ClusterCacheFixture {
+class RejectedPodsTest : public op::testing::ClusterCacheFixture {
  protected:
   struct EventSetup {
     std::string name = "e";
@@ -68,7 +68,7 @@ class FailuresTest : public op::testing::ClusterCacheFixture {
   }
 };
 
-TEST_F(FailuresTest, CreateFailureCountsOnlyIfItMentionsCachewarm) {
+TEST_F(RejectedPodsTest, CreateFailureCountsOnlyIfItMentionsCachewarm) {
   struct Case {
     const char* message;
     bool own_host_path;
@@ -112,7 +112,7 @@ TEST_F(FailuresTest, CreateFailureCountsOnlyIfItMentionsCachewarm) {
   }
 }
 
-TEST_F(FailuresTest, EventCountsForEachTimeField) {
+TEST_F(RejectedPodsTest, EventCountsForEachTimeField) {
   int at = 0;
   for (const char* field : {"eventTime", "deprecatedLastTimestamp", "series"}) {
     PutEvent({.name = "e" + std::to_string(at++), .about = field, .field = field});
@@ -125,7 +125,7 @@ TEST_F(FailuresTest, EventCountsForEachTimeField) {
   }
 }
 
-TEST_F(FailuresTest, UnrelatedEventsDoNotCount) {
+TEST_F(RejectedPodsTest, UnrelatedEventsDoNotCount) {
   PutEvent({.name = "another", .about = "mistral"});
   PutEvent({.name = "kind", .kind = "Job"});
   PutEvent({.name = "quota", .note = "exceeded quota: gpus"});
@@ -134,7 +134,7 @@ TEST_F(FailuresTest, UnrelatedEventsDoNotCount) {
   EXPECT_EQ(Failure(WarmupOf("StatefulSet", "llama")).time, WallTime{});
 }
 
-TEST_F(FailuresTest, EventBeforeConditionChangeIsIgnored) {
+TEST_F(RejectedPodsTest, EventBeforeConditionChangeIsIgnored) {
   PutEvent({});
   StartCache();
   api::CacheWarmup warmup = WarmupOf("StatefulSet", "llama");
@@ -148,7 +148,7 @@ TEST_F(FailuresTest, EventBeforeConditionChangeIsIgnored) {
 }
 
 // Pods created before the suspension had reached every API server.
-TEST_F(FailuresTest, SuccessfulDryRunOutdatesEventsWhileSuspended) {
+TEST_F(RejectedPodsTest, SuccessfulDryRunOutdatesEventsWhileSuspended) {
   PutEvent({});
   StartCache();
   api::CacheWarmup warmup = WarmupOf("StatefulSet", "llama");
@@ -170,7 +170,7 @@ TEST_F(FailuresTest, SuccessfulDryRunOutdatesEventsWhileSuspended) {
 
 // Messages of other policies need not mention cachewarm; events without such a mention are not
 // kept.
-TEST_F(FailuresTest, OwnerConditionCountsWithoutEvent) {
+TEST_F(RejectedPodsTest, OwnerConditionCountsWithoutEvent) {
   codec::Json deployment = DeploymentObject("llama");
   deployment["status"]["conditions"] = {{{"type", "ReplicaFailure"},
                                          {"status", "True"},
@@ -183,7 +183,7 @@ TEST_F(FailuresTest, OwnerConditionCountsWithoutEvent) {
   EXPECT_EQ(FormatTime(Failure(warmup).time), "2026-01-01T00:00:05Z");
 }
 
-TEST_F(FailuresTest, EventsOfPodOwnersCount) {
+TEST_F(RejectedPodsTest, EventsOfPodOwnersCount) {
   PutEvent({.kind = "Gang", .about = "mine"});
   StartCache();
   api::CacheWarmup warmup{.ns = "default", .name = "llama", .uid = "u"};
@@ -205,7 +205,7 @@ struct Between {
   const char* refused_maker;  // kind of the event's regarding object
 };
 
-TEST_F(FailuresTest, EventsOfTemplateOwnersCountWithoutPods) {
+TEST_F(RejectedPodsTest, EventsOfTemplateOwnersCountWithoutPods) {
   const std::vector<Between> cases = {
       {kube::kCronJobs, "{jobTemplate: {spec: {template: {metadata: {labels: {app: llama}}}}}}",
        kube::kJobs, "{app: llama, job-name: x}", "Job"},
@@ -244,7 +244,7 @@ TEST_F(FailuresTest, EventsOfTemplateOwnersCountWithoutPods) {
   }
 }
 
-TEST_F(FailuresTest, MountFailureIsFoundByPodUid) {
+TEST_F(RejectedPodsTest, MountFailureIsFoundByPodUid) {
   const char* note = "MountVolume.SetUp failed for volume \"cachewarm\" : not a directory";
   PutEvent(
       {.name = "cachewarm", .reason = "FailedMount", .kind = "Pod", .about = "a", .note = note});
