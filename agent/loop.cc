@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/sync/report.h"
+#include "agent/sync/tree_names.h"
 #include "agent/tree/links.h"
 #include "agent/tree/root.h"
 #include "agent/tree/root_layout.h"

@@ -8,7 +8,7 @@
 
 #include "agent/steps/context.h"
 #include "agent/steps/start_spans.h"
-#include "agent/sync/mount.h"
+#include "agent/sync/warmup_mount.h"
 #include "lib/api/node_cache.h"
 #include "lib/base/clock.h"
 

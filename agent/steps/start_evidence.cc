@@ -6,6 +6,7 @@
 
 #include "agent/evidence/classify.h"
 #include "agent/steps/engine_factors.h"
+#include "agent/sync/tree_names.h"
 #include "agent/tree/root_layout.h"
 
 namespace cachewarm::agent {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/sync/mount.h"
+#include "agent/sync/warmup_mount.h"
 #include "lib/api/node_cache.h"
 #include "lib/caches/cache_table.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/sync/plan.h"
+#include "agent/sync/tree_names.h"
 #include "lib/api/json/limits.h"
 
 namespace cachewarm::agent {

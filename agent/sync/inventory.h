@@ -9,7 +9,7 @@
 
 #include "agent/sync/damage.h"
 #include "agent/sync/disk_space.h"
-#include "agent/sync/mount.h"
+#include "agent/sync/warmup_mount.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 

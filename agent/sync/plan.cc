@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "agent/sync/tree_names.h"
 #include "lib/api/reasons.h"
 
 namespace cachewarm::agent {

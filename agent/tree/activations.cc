@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/record_file.h"
 #include "agent/tree/root_layout.h"

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/durable.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/root_layout.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "agent/sync/mount.h"
+#include "agent/sync/warmup_mount.h"
 #include "lib/fs/dir.h"
 
 // Takes trees off the disk. A tree leaves its path by one rename into the trash, so a killed agent

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/record_file.h"
 #include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "agent/sync/history.h"
 #include "agent/sync/inventory.h"
-#include "agent/sync/mount.h"
+#include "agent/sync/warmup_mount.h"
 #include "lib/api/node_cache.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/durable.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/pod_access.h"

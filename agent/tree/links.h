@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/sync/mount.h"
+#include "agent/sync/warmup_mount.h"
 #include "lib/base/clock.h"
 #include "lib/fs/dir.h"
 

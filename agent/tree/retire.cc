@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/durable.h"
 #include "agent/tree/evict.h"
 #include "agent/tree/pod_access.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "lib/base/digest.h"
+#include "agent/sync/tree_names.h"
 
 namespace cachewarm::agent {
 namespace {

@@ -7,7 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "agent/sync/mount.h"
+#include "agent/sync/warmup_mount.h"
+#include "lib/base/digest.h"
 
 // Layout of the root directory. Pure.
 //

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/root_layout.h"
 #include "lib/base/status.h"

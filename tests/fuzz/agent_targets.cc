@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/remote/remote_commands.h"
+#include "agent/sync/tree_names.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/record_file.h"
 #include "agent/tree/root_layout.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/evict.h"
 #include "agent/tree/journal.h"
 #include "lib/api/reasons.h"

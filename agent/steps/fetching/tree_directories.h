@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "agent/sync/mount.h"
+#include "agent/sync/warmup_mount.h"
 #include "lib/bundle/format.h"
 #include "lib/caches/cache_table.h"
 #include "lib/fs/dir.h"

@@ -20,6 +20,7 @@
 #include "agent/steps/fetching/durable_trees.h"
 #include "agent/steps/fetching/fetch_generation.h"
 #include "agent/steps/watched_trees.h"
+#include "agent/sync/tree_names.h"
 #include "agent/tree/durable.h"
 #include "agent/tree/links.h"
 #include "agent/tree/root.h"

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "agent/steps/capturing/publication.h"
+#include "agent/sync/tree_names.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/root.h"
 #include "agent/tree/root_layout.h"

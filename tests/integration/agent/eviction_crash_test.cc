@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/evict.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/links.h"

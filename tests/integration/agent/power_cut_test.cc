@@ -21,6 +21,7 @@
 
 #include "agent/steps/capturing/publication.h"
 #include "agent/steps/fetching/fetch_generation.h"
+#include "agent/sync/tree_names.h"
 #include "agent/tree/durable.h"
 #include "agent/tree/evict.h"
 #include "agent/tree/journal.h"

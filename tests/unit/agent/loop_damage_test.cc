@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/links.h"
 #include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"

@@ -2,6 +2,7 @@
 // Eviction as the loop does it: the test plays the operator, which confirms what the status offers.
 #include <filesystem>
 
+#include "agent/sync/tree_names.h"
 #include "lib/api/reasons.h"
 #include "tests/unit/agent/loop_fixture.h"
 

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/links.h"
 #include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/loop.h"
+#include "agent/sync/tree_names.h"
 #include "agent/tree/root_layout.h"
 #include "tests/fakes/await.h"
 #include "tests/fakes/setting_tests.h"

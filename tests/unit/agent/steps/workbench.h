@@ -12,6 +12,7 @@
 #include "agent/steps/capturing/publication.h"
 #include "agent/steps/context.h"
 #include "agent/steps/fetching/fetch_generation.h"
+#include "agent/sync/tree_names.h"
 #include "lib/fingerprint/key.h"
 #include "lib/fs/tree.h"
 #include "lib/metrics/metrics.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "agent/sync/plan.h"
+#include "agent/sync/tree_names.h"
 
 // Describes nodes for tests of the plan.
 namespace cachewarm::agent {

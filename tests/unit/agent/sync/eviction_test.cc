@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "agent/sync/tree_names.h"
 #include "tests/unit/agent/sync/described_node.h"
 
 namespace cachewarm::agent {

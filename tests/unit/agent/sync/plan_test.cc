@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/sync/tree_names.h"
 #include "lib/api/reasons.h"
 #include "tests/unit/agent/sync/described_node.h"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agent/sync/plan.h"
+#include "agent/sync/tree_names.h"
 #include "tests/unit/agent/sync/described_node.h"
 
 // Renewed trees, and the files that a fetch reuses of other trees.

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/links.h"
 #include "agent/tree/root_layout.h"

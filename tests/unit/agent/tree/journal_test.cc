@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/links.h"
 #include "agent/tree/root_layout.h"
 #include "fmt/format.h"

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/root_layout.h"
 #include "agent/tree/scan.h"

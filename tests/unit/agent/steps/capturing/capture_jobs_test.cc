@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/links.h"
 #include "agent/tree/root_layout.h"

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/links.h"
 #include "agent/tree/root_layout.h"
 #include "gmock/gmock.h"

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/sync/tree_names.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/root_layout.h"
 #include "tests/unit/agent/steps/workbench.h"
