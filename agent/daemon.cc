@@ -5,12 +5,12 @@
 
 #include <utility>
 
+#include "agent/evidence/unavailable_watcher.h"
 #include "agent/remote/remote_endpoint.h"
 #include "agent/tree/evict.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/retire.h"
 #include "agent/tree/root.h"
-#include "agent/unavailable_watcher.h"
 #include "lib/base/status.h"
 
 namespace cachewarm::agent {

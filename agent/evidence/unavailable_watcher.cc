@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/unavailable_watcher.h"
+#include "agent/evidence/unavailable_watcher.h"
 
 namespace cachewarm::agent {
 namespace {
