@@ -20,6 +20,7 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "tests/contract/store/token_server.h"
+#include "tests/fakes/free_port.h"
 
 namespace cachewarm::bundle {
 namespace {
@@ -37,16 +38,6 @@ sockaddr_in Loopback(int port, in_addr_t host = INADDR_LOOPBACK) {
   return address;
 }
 
-int FreePort() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = Loopback(0);
-  socklen_t size = sizeof(address);
-  EXPECT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
-
 }  // namespace
 
 std::string RegistryProcess::Program() {
@@ -59,7 +50,7 @@ RegistryProcess::RegistryProcess(const RegistrySettings& settings)
                                                             : settings.content_directory),
       config_file_(directory_ / "config.yml"),
       auth_file_(directory_ / "config.json"),
-      port_(FreePort()) {
+      port_(fakes::FreePort()) {
   WriteConfig(settings);
   WriteAuthFile();
   Start();

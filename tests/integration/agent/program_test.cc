@@ -5,8 +5,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <chrono>
 #include <filesystem>
@@ -28,6 +26,7 @@
 #include "tests/fakes/await.h"
 #include "tests/fakes/cache_files.h"
 #include "tests/fakes/fake_api_server.h"
+#include "tests/fakes/free_port.h"
 #include "tests/fakes/kube_front.h"
 #include "tests/fakes/raw_server.h"
 #include "tests/fakes/temp_dir.h"
@@ -44,16 +43,6 @@ using ::testing::Not;
 constexpr char kGpuType[] = "nvidia/h100-80gb-hbm3/sm_90";
 constexpr char kCpuClass[] = "x86-64-v4/amd-25-17/5c0d9f21";
 const Mount kWanted{"team", "llama", "uid-1", "image"};
-
-int FreePort() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-  socklen_t size = sizeof(address);
-  EXPECT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
 
 class AgentProgram : public ::testing::Test {
  protected:
@@ -146,7 +135,7 @@ class AgentProgram : public ::testing::Test {
   }
 
   TempDir folder_;
-  const int port_ = FreePort();
+  const int port_ = fakes::FreePort();
   fakes::FakeApiServer server_;
   fakes::KubeFront front_;
   std::unique_ptr<fakes::Program> program_;

@@ -5,9 +5,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -22,6 +19,7 @@
 #include "tests/fakes/await.h"
 #include "tests/fakes/crds.h"
 #include "tests/fakes/fake_api_server.h"
+#include "tests/fakes/free_port.h"
 #include "tests/fakes/kube_front.h"
 #include "tests/fakes/raw_server.h"
 #include "tests/fakes/temp_dir.h"
@@ -33,16 +31,6 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-int FreePort() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-  socklen_t size = sizeof(address);
-  EXPECT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
 
 class OperatorProgram : public ::testing::Test {
  protected:
@@ -80,7 +68,7 @@ class OperatorProgram : public ::testing::Test {
   }
 
   TempDir folder_;
-  const int port_ = FreePort();
+  const int port_ = fakes::FreePort();
   fakes::FakeApiServer server_;
   fakes::KubeFront front_;
   std::unique_ptr<fakes::Program> program_;

@@ -27,6 +27,7 @@
 #include "tests/fakes/crds.h"
 #include "tests/fakes/fake_api_server.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/fakes/free_port.h"
 #include "tests/fakes/memory_log.h"
 #include "tests/fakes/setting_tests.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
@@ -436,18 +437,8 @@ bool IsServed(int port) {
   return connected;
 }
 
-int FreePort() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-  socklen_t size = sizeof(address);
-  EXPECT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
-
 TEST_F(OperatorSettings, ListenSetsTheMetricsPort) {
-  const int port = FreePort();
+  const int port = fakes::FreePort();
   Start(fmt::format("listen: 127.0.0.1:{}\n", port));
   EXPECT_TRUE(Eventually([&] { return daemon_->port() == port; }));
   EXPECT_TRUE(IsServed(port));
@@ -460,7 +451,7 @@ TEST_F(OperatorSettings, WebhookListenSetsTheWebhookPort) {
       {{"metadata", {{"name", std::string(webhook::kAdmissionName)}}},
        {"webhooks", codec::Json::array({{{"clientConfig", {{"service", {{"name", "x"}}}}}}})}});
   server_.Put(kube::kSecrets, {{"metadata", {{"name", "cachewarm-webhook"}, {"namespace", ns_}}}});
-  const int port = FreePort();
+  const int port = fakes::FreePort();
   Start(fmt::format("webhookListen: 127.0.0.1:{}\n", port));
   EXPECT_TRUE(InTime([&] { return IsServed(port); }, 30)) << log_.Text();
 }
