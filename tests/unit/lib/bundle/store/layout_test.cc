@@ -18,6 +18,7 @@
 #include "lib/bundle/transfer.h"
 #include "lib/codec/json.h"
 #include "lib/codec/json_value.h"
+#include "tests/fakes/tree_usage.h"
 #include "tests/unit/lib/bundle/trees.h"
 
 namespace cachewarm::bundle {
@@ -28,10 +29,7 @@ class LayoutTest : public ::testing::Test {
   absl::StatusOr<Publication> PublishContent(const std::string& content, const std::string& tag) {
     return Publish(place_, FilesOf({{"a", {.content = content}}}), SampleFacts(), {.tag = tag}, {});
   }
-  int64_t UploadsLeft() {
-    const auto usage = fs::MeasureTree(temp_.Open(), "store/team/llama/.uploads");
-    return usage.ok() ? usage->files : -1;
-  }
+  int64_t UploadsLeft() { return fakes::CountFiles(temp_.Open(), "store/team/llama/.uploads"); }
   std::string path(const std::string& name) { return temp_ / ("store/team/llama/" + name); }
 
   TempDir temp_;
