@@ -157,7 +157,7 @@ class CrashTest : public ::testing::Test {
     }
     ASSERT_TRUE(stdfs::is_directory(mount, error))
         << scene.name << " at " << point << ": the mount is dangling";
-    const Files shown = FilesBelow(stdfs::canonical(mount));
+    const Files shown = MountedFiles(scratch / "root", kMount);
     EXPECT_NE(std::find(scene.allowed.begin(), scene.allowed.end(), shown), scene.allowed.end())
         << scene.name << " at " << point << ": neither the old tree nor the new one";
   }
@@ -208,7 +208,7 @@ class CrashTest : public ::testing::Test {
       kills += run.was_killed ? 1 : 0;  // a run may have fewer calls than the first one
       ExpectWhole(scene, scratch, point);
       ASSERT_TRUE(RunAgent(scratch, scene.wanted)) << scene.name << " at " << point;
-      EXPECT_EQ(FilesBelow(stdfs::canonical(scratch / ("root/" + MountPath(kMount)))), scene.final)
+      EXPECT_EQ(MountedFiles(scratch / "root", kMount), scene.final)
           << scene.name << " at " << point;
       ExpectTidy(scene, scratch, point);
       if (scene.after) {

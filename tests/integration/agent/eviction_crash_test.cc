@@ -53,7 +53,7 @@ struct Scene {
   std::map<std::string, std::string> Mounted() const {
     const stdfs::path mount = scratch / ("root/" + MountPath(kMount));
     std::error_code error;
-    return stdfs::is_directory(mount, error) ? FilesBelow(stdfs::canonical(mount))
+    return stdfs::is_directory(mount, error) ? MountedFiles(scratch / "root", kMount)
                                              : std::map<std::string, std::string>{};
   }
   bool HasLink() const { return scratch.Exists("root/" + MountPath(kMount)); }

@@ -192,7 +192,7 @@ class PowerCutTest : public ::testing::Test {
   // Returns what is wrong with a tree of a bundle; empty: nothing.
   std::string ProblemOf(const Scratch& disk, const std::string& generation) const {
     const Files& wanted = generation == first_tree_ ? first_files_ : second_files_;
-    return FilesBelow(disk / ("root/" + GenerationPath(generation))) == wanted
+    return GenerationFiles(disk / "root", generation) == wanted
                ? ""
                : "tree " + generation + " is incomplete or has a wrong byte";
   }

@@ -88,9 +88,7 @@ class LoopTest : public ::testing::Test, protected Workbench {
   Digest Publish(const std::map<std::string, std::string>& files) {
     return PublishFiles(files)->publication.digest;
   }
-  std::map<std::string, std::string> Shown() {
-    return FilesBelow(std::filesystem::canonical(root_ / MountPath(kMount)));
-  }
+  std::map<std::string, std::string> Shown() { return MountedFiles(root_.path(), kMount); }
 
   // A running pod writes kIndexFile to the tree after it was Ready; iterates until that counts.
   void CompileLate(const std::string& tree) {

@@ -10,7 +10,9 @@
 #include <map>
 #include <string>
 
+#include "agent/sync/warmup_mount.h"
 #include "agent/tree/root.h"
+#include "agent/tree/root_layout.h"
 #include "lib/fs/dir.h"
 
 namespace cachewarm::agent {
@@ -80,6 +82,18 @@ inline std::map<std::string, std::string> FilesBelow(const std::filesystem::path
     }
   }
   return files;
+}
+
+// Returns the files of the tree `generation` below `root`.
+inline std::map<std::string, std::string> GenerationFiles(const std::filesystem::path& root,
+                                                          const std::string& generation) {
+  return FilesBelow(root / GenerationPath(generation));
+}
+
+// Returns the files that a container started now sees in the directory `mount`.
+inline std::map<std::string, std::string> MountedFiles(const std::filesystem::path& root,
+                                                       const Mount& mount) {
+  return FilesBelow(std::filesystem::canonical(root / MountPath(mount)));
 }
 
 }  // namespace cachewarm::agent

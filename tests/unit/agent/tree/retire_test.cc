@@ -58,10 +58,6 @@ class Container {
   const int directory_;
 };
 
-std::map<std::string, std::string> Shown(const Root& root) {
-  return FilesBelow(stdfs::canonical(root / MountPath(kMount)));
-}
-
 // A root used by a node of kind "avx512": a warm tree is active, a cold one was active before.
 class RetireTest : public ::testing::Test {
  protected:
@@ -82,12 +78,12 @@ class RetireTest : public ::testing::Test {
 
 TEST_F(RetireTest, SameNodeKeepsTrees) {
   EXPECT_EQ(*RetireForeignTrees(root_.dir(), On("avx512"), kOptions), 0);
-  EXPECT_EQ(Shown(root_).at("inductor/x.so"), "avx512 code of a bundle");
+  EXPECT_EQ(MountedFiles(root_.path(), kMount).at("inductor/x.so"), "avx512 code of a bundle");
 }
 
 TEST_F(RetireTest, OtherKindOfNodeRetiresTrees) {
   EXPECT_EQ(*RetireForeignTrees(root_.dir(), On("avx2"), kOptions), 2);
-  EXPECT_TRUE(Shown(root_).empty());
+  EXPECT_TRUE(MountedFiles(root_.path(), kMount).empty());
   EXPECT_TRUE(stdfs::is_directory(root_ / (MountPath(kMount) + "/inductor")));
   const auto inventory = ScanInventory(root_.dir());
   EXPECT_EQ(inventory->generations.size(), 1U) << "no link can be flipped back to an old tree";
@@ -99,7 +95,7 @@ TEST_F(RetireTest, RunningContainersKeepTheirTreesOnTheSameBoot) {
   ASSERT_TRUE(RetireForeignTrees(root_.dir(), On("avx2"), kOptions).ok());
   EXPECT_TRUE(container.Reads("inductor/x.so"));
   EXPECT_TRUE(container.Writes("inductor/new"));
-  EXPECT_FALSE(Shown(root_).contains("inductor/new"));
+  EXPECT_FALSE(MountedFiles(root_.path(), kMount).contains("inductor/new"));
 }
 
 TEST_F(RetireTest, ContainersThatStartedBeforeTheAgentFindNoForeignCodeAfterAReboot) {
@@ -110,7 +106,7 @@ TEST_F(RetireTest, ContainersThatStartedBeforeTheAgentFindNoForeignCodeAfterAReb
   EXPECT_TRUE(container.Reads("inductor")) << "they compile into the directory that they mounted";
   EXPECT_EQ(container.ModeOf("inductor"), 0777U);
   EXPECT_TRUE(container.Writes("inductor/new"));
-  EXPECT_TRUE(Shown(root_).empty());
+  EXPECT_TRUE(MountedFiles(root_.path(), kMount).empty());
   EXPECT_FALSE(stdfs::is_empty(root_ / std::string(kTrash))) << "and the disk gets its space back";
   EXPECT_FALSE(IsNewBoot(root_.dir(), "boot-2"));
 }
@@ -128,7 +124,7 @@ TEST_F(RetireTest, ContainersFindNoTreeThatWasNotOnTheDiskBeforeAReboot) {
   ASSERT_EQ(*RetireForeignTrees(root_.dir(), On("avx512", "boot-2"), kOptions), 1);
   EXPECT_FALSE(container.Reads("inductor/x.so"));
   EXPECT_TRUE(container.Writes("inductor/new")) << "they compile into what they mounted";
-  EXPECT_TRUE(Shown(root_).empty());
+  EXPECT_TRUE(MountedFiles(root_.path(), kMount).empty());
   EXPECT_FALSE(root_.Exists(GenerationPath(kWarm))) << "no link can be flipped back to it";
   EXPECT_FALSE(IsNewBoot(root_.dir(), "boot-2"));
 }
@@ -136,7 +132,7 @@ TEST_F(RetireTest, ContainersFindNoTreeThatWasNotOnTheDiskBeforeAReboot) {
 TEST_F(RetireTest, RestartOfTheAgentAloneKeepsTreesThatAreNotOnTheDisk) {
   EXPECT_EQ(*RetireForeignTrees(root_.dir(), On("avx512"), kOptions), 0);
   EXPECT_FALSE(IsDurable(root_.dir(), kWarm));
-  EXPECT_TRUE(Shown(root_).contains("inductor/x.so"));
+  EXPECT_TRUE(MountedFiles(root_.path(), kMount).contains("inductor/x.so"));
 }
 
 TEST_F(RetireTest, UnlinkedTreeThatWasNotOnTheDiskIsRetiredToo) {
@@ -144,7 +140,8 @@ TEST_F(RetireTest, UnlinkedTreeThatWasNotOnTheDiskIsRetiredToo) {
   root_.Write(MountPath(kMount) + "/inductor/own.so", "code of a pod");
   ASSERT_EQ(*RetireForeignTrees(root_.dir(), On("avx512", "boot-2"), kOptions), 1);
   EXPECT_FALSE(root_.Exists(GenerationPath(kWarm)));
-  EXPECT_TRUE(Shown(root_).contains("inductor/own.so")) << "trees without a bundle have no mark";
+  EXPECT_TRUE(MountedFiles(root_.path(), kMount).contains("inductor/own.so"))
+      << "trees without a bundle have no mark";
 }
 
 TEST_F(RetireTest, ALaterTreeOfTheSameNameIsNotTakenForTheDurableOne) {
@@ -200,20 +197,20 @@ TEST_F(RetireTest, IsDoneOnce) {
   ASSERT_EQ(*RetireForeignTrees(root_.dir(), On("avx2"), kOptions), 2);
   root_.Write(MountPath(kMount) + "/inductor/own.so", "avx2 code");
   EXPECT_EQ(*RetireForeignTrees(root_.dir(), On("avx2"), kOptions), 0);
-  EXPECT_EQ(Shown(root_).at("inductor/own.so"), "avx2 code");
+  EXPECT_EQ(MountedFiles(root_.path(), kMount).at("inductor/own.so"), "avx2 code");
 }
 
 TEST_F(RetireTest, ReturningNodeGetsEmptyTrees) {
   ASSERT_TRUE(RetireForeignTrees(root_.dir(), On("avx2"), kOptions).ok());
   root_.Write(MountPath(kMount) + "/inductor/own.so", "avx2 code");
   ASSERT_TRUE(RetireForeignTrees(root_.dir(), On("avx512"), kOptions).ok());
-  EXPECT_TRUE(Shown(root_).empty());
+  EXPECT_TRUE(MountedFiles(root_.path(), kMount).empty());
 }
 
 TEST_F(RetireTest, LostRecordRetiresTrees) {
   stdfs::remove(root_ / ".state/node");
   EXPECT_EQ(*RetireForeignTrees(root_.dir(), On("avx512"), kOptions), 2);
-  EXPECT_TRUE(Shown(root_).empty());
+  EXPECT_TRUE(MountedFiles(root_.path(), kMount).empty());
 }
 
 TEST_F(RetireTest, UnknownGpuTypeCountsAsTheRecordedOne) {

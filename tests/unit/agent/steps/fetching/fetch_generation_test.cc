@@ -61,7 +61,7 @@ TEST_F(FetchTest, RestoresCapturedTree) {
   const Fetch step = FetchOf({Publish(files_)});
   const auto outcome = RunFetch(step);
   ASSERT_TRUE(std::holds_alternative<Fetched>(outcome)) << FaultOf(outcome);
-  EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)), files_);
+  EXPECT_EQ(GenerationFiles(root_.path(), step.generation), files_);
   const Fetched& fetched = std::get<Fetched>(outcome);
   EXPECT_EQ(fetched.files, 3);
   EXPECT_GT(fetched.packed_bytes, 0);
@@ -137,7 +137,7 @@ TEST_F(FetchTest, FirstBundleWinsInUnion) {
   const auto outcome = RunFetch(step);
   ASSERT_TRUE(std::holds_alternative<Fetched>(outcome)) << FaultOf(outcome);
   EXPECT_EQ(
-      FilesBelow(root_ / GenerationPath(step.generation)),
+      GenerationFiles(root_.path(), step.generation),
       (Files{{kIndexFile, "first"}, {kOutputFile, "only first"}, {kSourceFile, "only second"}}));
 }
 
@@ -177,7 +177,7 @@ TEST_F(FetchTest, AutotuneResultsOfATreeComeFromOneBundle) {
   ASSERT_TRUE(std::holds_alternative<Fetched>(outcome)) << FaultOf(outcome);
   const Files expected = {
       {kIndexFile, "first"}, {kOutputFile, "only second"}, {set + "rank0.json", "first"}};
-  EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)), expected);
+  EXPECT_EQ(GenerationFiles(root_.path(), step.generation), expected);
   EXPECT_EQ(ReadEntryRecords(root_.dir(), step.generation)->size(), expected.size());
   // Also if the files could be taken from a tree of the second bundle.
   const Fetch source = FetchOf({second});
@@ -186,7 +186,7 @@ TEST_F(FetchTest, AutotuneResultsOfATreeComeFromOneBundle) {
   Fetch again = step;
   again.sources = {source.generation};
   ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(again)));
-  EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)), expected);
+  EXPECT_EQ(GenerationFiles(root_.path(), step.generation), expected);
 }
 
 TEST_F(FetchTest, AutotuneResultsThatAgreeAreUnited) {
@@ -196,24 +196,24 @@ TEST_F(FetchTest, AutotuneResultsThatAgreeAreUnited) {
   const Fetch step = FetchOf({first, second});
   const auto outcome = RunFetch(step);
   ASSERT_TRUE(std::holds_alternative<Fetched>(outcome)) << FaultOf(outcome);
-  EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)),
+  EXPECT_EQ(GenerationFiles(root_.path(), step.generation),
             (Files{{set + "rank0.json", "equal"}, {set + "rank1.json", "more"}}));
 }
 
 TEST_F(FetchTest, RepeatedFetchGivesSameTree) {
   const Fetch step = FetchOf({Publish(files_)});
   ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
-  const Files once = FilesBelow(root_ / GenerationPath(step.generation));
+  const Files once = GenerationFiles(root_.path(), step.generation);
   ASSERT_TRUE(fs::RemoveTree(root_.dir(), GenerationPath(step.generation)).ok());
   ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
-  EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)), once);
+  EXPECT_EQ(GenerationFiles(root_.path(), step.generation), once);
 }
 
 TEST_F(FetchTest, ReplacesStagingTreeOfKilledFetch) {
   const Fetch step = FetchOf({Publish(files_)});
   root_.Write(StagingPath(step.generation) + "/inductor/half", "partial");
   ASSERT_TRUE(std::holds_alternative<Fetched>(RunFetch(step)));
-  EXPECT_EQ(FilesBelow(root_ / GenerationPath(step.generation)), files_);
+  EXPECT_EQ(GenerationFiles(root_.path(), step.generation), files_);
 }
 
 TEST_F(FetchTest, ReportsProgress) {
