@@ -40,8 +40,8 @@ Acceptance DecideAcceptance(const Context& context);
 // suspends the bundle after the second such start.
 BundleReview DecideHungStarts(const Context& context);
 
-// builders/builders.cc: decides which keys need a build, elects the pods or Jobs that build,
-// follows running builds, and publishes their bundles.
+// builders/builders.cc: follows running builds and publishes their bundles, then decides which keys
+// need a build and elects the pods or Jobs that build (builders/election.h, builders/attempts.h).
 Builds DecideBuilders(const Context& context, const Acceptance& acceptance, BundleReview review);
 
 // The parts of DecideBuilders() that other files have. Each adds to `builds`, and changes its

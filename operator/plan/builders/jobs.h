@@ -7,7 +7,7 @@
 #include "operator/plan/plan_context.h"
 
 // Makes and follows builder Jobs, for workloads that have no pod to be the builder. Called by
-// builders/builders.cc; job_refusal.h decides whether a Job may be created.
+// builders.cc and election.cc; job_refusal.h decides whether a Job may be created.
 namespace cachewarm::plan {
 
 // True if compile.builder is Job, or if it is Auto and the workload has no pods.
