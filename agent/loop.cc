@@ -24,9 +24,6 @@ constexpr int kPassesMax = 4;
 // before the link is flipped to a fresh one.
 constexpr Duration kRestartedWithin(600'000);
 
-// The preset whose pods use the Redis endpoint (lib/caches/kinds/torchinductor_redis.cc).
-constexpr std::string_view kRedisPreset = "torchinductor-redis";
-
 template <class... Ts>
 struct Overloaded : Ts... {
   using Ts::operator()...;
@@ -51,6 +48,7 @@ Loop::Loop(const Context& context, GpuObservation gpu, LoopOptions options, Repo
       report_(std::move(report)),
       gpu_(std::move(gpu)),
       watched_(context),
+      redis_trees_(tables_, watched_),
       truncated_files_(context),
       fetches_(context),
       durable_trees_(context),
@@ -61,7 +59,11 @@ Loop::Loop(const Context& context, GpuObservation gpu, LoopOptions options, Repo
       late_units_(context, tables_, spans_),
       quarantine_(context, options_.version),
       scrub_(context, tables_, options_.scrub),
-      evictions_(context, watched_, options_.measure) {
+      evictions_(context, watched_, options_.measure),
+      space_(context, {.limit_bytes = options_.limit_bytes,
+                       .disk = options_.disk,
+                       .measure = options_.measure,
+                       .retry = options_.idle}) {
   quarantine_.Restore(history_);
 }
 
@@ -146,7 +148,7 @@ absl::Status Loop::Reconcile(const api::NodeCacheSpec& desired, bool is_known) {
     plan_ = MakePlan({.desired = desired,
                       .inventory = inventory_,
                       .history = history_,
-                      .disk = DiskWithReservations(),
+                      .disk = space_.Limits(evictions_.Total().bytes, fetches_.Reserved()),
                       .now = context_.clock.Monotonic(),
                       .is_known = is_known});
     fetches_.Cancel(plan_.unneeded);
@@ -170,7 +172,9 @@ absl::Status Loop::Reconcile(const api::NodeCacheSpec& desired, bool is_known) {
     watched_.SetWanted(desired.warmups);
   }
   watched_.Update(inventory_);
-  ServeRedis();
+  if (options_.serve_redis != nullptr) {
+    options_.serve_redis(redis_trees_.Update(inventory_));
+  }
   truncated_files_.Sweep(watched_.ActiveWithin(kRestartedWithin));
   return absl::OkStatus();
 }
@@ -184,20 +188,19 @@ absl::Status Loop::EnsureRoot() {
 absl::Status Loop::Scan() {
   CW_ASSIGN_OR_RETURN(inventory_, ScanInventory(context_.root, scanned_));
   if (evictions_.Measure(inventory_)) {
-    MeasureRoot(true);
+    space_.Measure(true);
     RetryWithoutShortage();
   }
   if (watched_.ForgetGone(inventory_)) {
     // Measure at once: the bytes of the removed tree are free again, and without them the plan may
     // refuse to fetch the tree again.
-    MeasureRoot(true);
+    space_.Measure(true);
   }
   return absl::OkStatus();
 }
 
 void Loop::RecordRootFailure(const absl::Status& why) {
-  root_status_.writable = false;
-  root_status_.message = Message(why);
+  space_.SetUnusable(Message(why));
   // plan_.next belongs to the previous plan; a deadline in the past would make the loop spin.
   plan_.next = MonoTime::max();
   context_.metrics.failures.Add({std::string(api::reason::kRootUnusable)});
@@ -243,7 +246,8 @@ bool Loop::Execute(const Step& step) {
                  [&](const Fetch& fetch) {
                    // Without a known GPU, it cannot be checked whether a bundle fits.
                    if (!gpu_.is_gpu_unknown) {
-                     fetches_.Start(fetch, tables_.Of(fetch.mount.uid), Disk(), history_);
+                     fetches_.Start(fetch, tables_.Of(fetch.mount.uid),
+                                    space_.Limits(evictions_.Total().bytes), history_);
                    }
                    return false;
                  }},
@@ -289,31 +293,6 @@ bool Loop::CompleteStep(const Mount& mount, const absl::Status& done, std::strin
   return false;
 }
 
-// Also serves trees that are no longer active, because running pods keep the tree that they have
-// mounted.
-void Loop::ServeRedis() {
-  if (options_.serve_redis == nullptr) {
-    return;
-  }
-  for (const auto& [mount, link] : inventory_.links) {
-    if (tables_.Of(mount.uid)->Selects(kRedisPreset)) {
-      redis_trees_.insert(link.generation);
-    } else {
-      redis_trees_.erase(link.generation);
-    }
-  }
-  std::set<std::string> watched;
-  for (std::string& generation : watched_.ActiveWithin(Duration::max())) {
-    watched.insert(std::move(generation));
-  }
-  std::erase_if(redis_trees_, [&](const auto& each) { return !watched.contains(each); });
-  std::set<std::string> trees;
-  for (const std::string& generation : redis_trees_) {
-    trees.insert(GenerationPath(generation));
-  }
-  options_.serve_redis(std::move(trees));
-}
-
 std::vector<CaptureOrder> Loop::Orders(const api::NodeCacheSpec& desired) const {
   std::vector<CaptureOrder> orders;
   for (const api::CaptureRequest& request : desired.captures) {
@@ -343,7 +322,7 @@ void Loop::UpdateHistory(const api::NodeCacheSpec& desired, bool is_known) {
   }
   scrub_.Collect(history_);
   quarantine_.Update(history_);
-  MeasureRoot(completed);
+  space_.Measure(completed);
 }
 
 // Removes the failures of bundles that the spec no longer lists.
@@ -360,29 +339,6 @@ void Loop::PruneHistory(const api::NodeCacheSpec& desired) {
   }
 }
 
-void Loop::MeasureRoot(bool force) {
-  const MonoTime now = context_.clock.Monotonic();
-  const Duration between = root_status_.writable ? options_.measure : options_.idle;
-  if (!force && measured_at_ != MonoTime{} && now - measured_at_ < between) {
-    return;
-  }
-  const absl::StatusOr<fs::Space> space = fs::MeasureSpace(context_.root);
-  space_ = space.value_or(fs::Space());
-  root_status_ = CheckRoot(context_.root, space);
-  measured_at_ = now;
-}
-
-void Loop::ReportUsage() {
-  root_status_.used_bytes = evictions_.Total().bytes;
-  root_status_.limit_bytes = Disk().limit_bytes;
-  root_status_.evictable_bytes = evictions_.evictable_bytes();
-  root_status_.evicted_bytes = evictions_.evicted_bytes();
-  context_.metrics.root_used_bytes.Set({}, static_cast<double>(root_status_.used_bytes));
-  context_.metrics.root_free_bytes.Set({}, static_cast<double>(root_status_.free_bytes));
-  context_.metrics.root_limit_bytes.Set({}, static_cast<double>(root_status_.limit_bytes));
-  context_.metrics.evictable_bytes.Set({}, static_cast<double>(root_status_.evictable_bytes));
-}
-
 void Loop::CountRefusedBundles(const std::vector<api::NodeWarmup>& warmups) {
   for (const std::string_view reason : {api::reason::kOverLimit, api::reason::kDiskFull}) {
     int64_t refused = 0;
@@ -393,25 +349,6 @@ void Loop::CountRefusedBundles(const std::vector<api::NodeWarmup>& warmups) {
     }
     context_.metrics.refused_bundles.Set({std::string(reason)}, static_cast<double>(refused));
   }
-}
-
-DiskLimits Loop::Disk() const {
-  return {.limit_bytes = options_.limit_bytes > 0 ? options_.limit_bytes
-                                                  : space_.total_bytes / 100 * options_.disk.limit,
-          .used_bytes = evictions_.Total().bytes,
-          .free_bytes = root_status_.free_bytes,
-          .free_inodes = space_.total_inodes > 0 ? space_.free_inodes : INT64_MAX,
-          .reserve = ReserveOf(options_.disk,
-                               {.bytes = space_.total_bytes, .inodes = space_.total_inodes})};
-}
-
-DiskLimits Loop::DiskWithReservations() const {
-  const DiskAmount reserved = fetches_.Reserved();
-  DiskLimits disk = Disk();
-  disk.used_bytes += reserved.bytes;
-  disk.free_bytes -= reserved.bytes;
-  disk.free_inodes -= reserved.inodes;
-  return disk;
 }
 
 void Loop::UpdateConditions(const api::NodeOffer& offer) {
@@ -444,8 +381,7 @@ void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired)
   context_.metrics.event_overflows.RaiseTo({}, context_.watcher.overflows());
   api::NodeCacheStatus status;
   status.node = NodeStatusOf(gpu_, options_.version);
-  ReportUsage();
-  status.node.root = root_status_;
+  status.node.root = space_.Report(evictions_);
   status.conditions = conditions_;
   status.warmups = ReportWarmups({.desired = desired,
                                   .inventory = inventory_,
@@ -453,7 +389,7 @@ void Loop::Publish(const std::string& target, const api::NodeCacheSpec& desired)
                                   .plan = plan_,
                                   .progress = fetches_.Progress(),
                                   .mount_problems = mount_problems_,
-                                  .root = root_status_});
+                                  .root = status.node.root});
   CountRefusedBundles(status.warmups);
   for (api::NodeWarmup& warmup : status.warmups) {
     if (warmup.message.empty()) {

@@ -20,6 +20,8 @@
 #include "agent/steps/fetching/fetches.h"
 #include "agent/steps/late_compiles.h"
 #include "agent/steps/late_units.h"
+#include "agent/steps/redis_trees.h"
+#include "agent/steps/root_space.h"
 #include "agent/steps/scrubbing/quarantine.h"
 #include "agent/steps/scrubbing/scrub.h"
 #include "agent/steps/start_evidence.h"
@@ -30,7 +32,6 @@
 #include "agent/sync/plan.h"
 #include "agent/tree/scan.h"
 #include "lib/api/node_cache.h"
-#include "lib/fs/tree.h"
 
 namespace cachewarm::agent {
 
@@ -48,10 +49,8 @@ struct LoopOptions {
   // is unusable, it is measured every `idle` instead.
   Duration measure{300'000};
   Duration scrub{3'600'000};  // time between two scrubs of an active tree; zero: never
-  // Called in each iteration with the trees (paths below the root) that need a Redis endpoint:
-  // those of warmups that select the preset torchinductor-redis. A tree stays in the set while its
-  // file events are recorded (WatchedTrees), because running pods keep using it. Null: there is no
-  // endpoint.
+  // Called in each iteration with the trees (paths below the root) that need a Redis endpoint
+  // (RedisTrees). Null: there is no endpoint.
   std::function<void(std::set<std::string> trees)> serve_redis;
 };
 
@@ -104,16 +103,10 @@ class Loop {
   std::vector<CaptureOrder> Orders(const api::NodeCacheSpec& desired) const;
   void UpdateHistory(const api::NodeCacheSpec& desired, bool is_known);
   void PruneHistory(const api::NodeCacheSpec& desired);
-  void ServeRedis();
-  void MeasureRoot(bool force);
-  void ReportUsage();
   void CountRefusedBundles(const std::vector<api::NodeWarmup>& warmups);
   // Updates the conditions, and logs each one whose status changed.
   void UpdateConditions(const api::NodeOffer& offer);
   void Publish(const std::string& target, const api::NodeCacheSpec& desired);
-  // Returns the limits without the space that running fetches have reserved.
-  DiskLimits Disk() const;
-  DiskLimits DiskWithReservations() const;
   MonoTime NextIteration() const;
 
   const Context& context_;
@@ -132,7 +125,7 @@ class Loop {
   std::vector<api::Condition> conditions_;
   Tables tables_;
   WatchedTrees watched_;
-  std::set<std::string> redis_trees_;  // generations whose trees need a Redis endpoint
+  RedisTrees redis_trees_;
   TruncatedFiles truncated_files_;
   Fetches fetches_;
   DurableTrees durable_trees_;
@@ -144,6 +137,7 @@ class Loop {
   Quarantine quarantine_;
   Scrub scrub_;
   Evictions evictions_;
+  RootSpace space_;
   History history_;
   ScanCache scanned_;
   Inventory inventory_;
@@ -151,9 +145,6 @@ class Loop {
   std::map<Mount, std::string> mount_problems_;
   // Problems of the previous iteration; they are already logged and not logged again.
   std::map<Mount, std::string> known_problems_;
-  api::RootStatus root_status_;
-  fs::Space space_;
-  MonoTime measured_at_{};
   bool has_adopted_ = false;
 };
 
