@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 PROOFS = "docs/reliability.md"  # names the test that proves each row
 MAP = "ARCHITECTURE.md"
 QUESTIONS = 20
+PROGRAMS = ("agent", "cli", "lib", "operator")
 
 
 def check_links(root, files):
@@ -58,3 +59,20 @@ def check_map(root):
         for path in paths:
             if not (list(root.glob(path)) if "*" in path else (root / path).exists()):
                 yield f'{MAP}: "{question}" points at {path}, which is not there'
+
+
+def check_rooms(root):
+    """Every folder of a program or of lib has a row that says what belongs there, and what not."""
+    text = (root / MAP).read_text()
+    section = text.partition("## The rooms")[2].partition("\n## ")[0]
+    rows = {match[1]: match[0] for match in re.finditer(r"^\| `([^`]+)` \|.*$", section, re.M)}
+    rooms = {path.relative_to(root).as_posix() for program in PROGRAMS
+             for path in (root / program).glob("*/") if path.is_dir()}
+    for room in sorted(rooms):
+        if room not in rows:
+            yield f"{MAP}: no row for the room {room}"
+        elif not all(cell.strip() for cell in rows[room].strip("|").split("|")[1:3]):
+            yield f"{MAP}: the row of {room} leaves out what belongs there or what does not"
+    for room in sorted(rows):
+        if room.partition("/")[0] in PROGRAMS and room not in rooms:
+            yield f"{MAP}: {room} has a row but no folder"

@@ -223,6 +223,7 @@ def main():
     problems += pages.check_links(root, files)
     problems += pages.check_named_tests(root, files)
     problems += pages.check_map(root)
+    problems += pages.check_rooms(root)
     problems += subjects.check(root)
     problems += words.check_tree(root, files)
     print("\n".join(problems) if problems else f"rules: {len(files)} files, nothing broken")

@@ -98,5 +98,19 @@ def test_the_map_has_enough_questions(tmp_path):
     assert "at least 20" in list(pages.check_map(tmp_path))[0]
 
 
+@pytest.mark.parametrize("row, expected", [
+    ("| `agent/tree` | the root directory | names |", []),
+    ("| `agent/tree` | the root directory | |", ["the row of agent/tree leaves out"]),
+    ("| `agent/steps` | steps | files |", ["no row for the room agent/tree",
+                                           "agent/steps has a row but no folder"]),
+])
+def test_the_map_has_a_row_for_each_room(tmp_path, row, expected):
+    (tmp_path / "agent/tree").mkdir(parents=True)
+    (tmp_path / pages.MAP).write_text(f"## The rooms\n{row}\n## Where to look\n")
+    problems = list(pages.check_rooms(tmp_path))
+    assert len(problems) == len(expected)
+    assert all(want in problem for want, problem in zip(expected, problems))
+
+
 def test_the_table_of_the_project_can_be_read():
     assert len(words.Table((HERE / "words.txt").read_text()).words) > 30
