@@ -43,6 +43,11 @@ void AddUsed(const UsedFiles& added, std::shared_ptr<const UsedFiles>& used) {
   used = std::move(copy);
 }
 
+bool IsActive(const Inventory& inventory, const std::string& generation, const Mount& mount) {
+  const auto link = inventory.links.find(mount);
+  return link != inventory.links.end() && link->second.generation == generation;
+}
+
 bool IsWrite(const FileEvent& event) {
   return event.type != FileEventType::kOpened && event.type != FileEventType::kRead;
 }
@@ -51,10 +56,10 @@ bool IsWrite(const FileEvent& event) {
 
 void LateUnits::Poll(const std::vector<api::WantedWarmup>& wanted,
                      const std::map<std::string, Mount>& trees, const Inventory& inventory) {
-  std::set<std::string> harvested;
+  std::map<std::string, int> harvested;  // WantedWarmup::renew by uid
   for (const api::WantedWarmup& each : wanted) {
     if (each.harvest) {
-      harvested.insert(each.uid);
+      harvested.emplace(each.uid, each.renew);
     }
   }
   std::erase_if(trees_, [&](const auto& each) {
@@ -65,7 +70,8 @@ void LateUnits::Poll(const std::vector<api::WantedWarmup>& wanted,
   const MonoTime now = context_.clock.Monotonic();
   const bool is_due = polled_at_ == MonoTime{} || now - polled_at_ >= kPollMin;
   for (const auto& [generation, mount] : trees) {
-    if (!harvested.contains(mount.uid)) {
+    const auto renewed = harvested.find(mount.uid);
+    if (renewed == harvested.end()) {
       continue;
     }
     const auto [at, is_new] = trees_.try_emplace(generation);
@@ -77,6 +83,7 @@ void LateUnits::Poll(const std::vector<api::WantedWarmup>& wanted,
       Judge(generation, context_.clock.Now() - kJudgedAfter, tree);
     }
     CountLacking(inventory, tree);
+    tree.goes_first = renewed->second > 0 && IsActive(inventory, generation, mount);
   }
   polled_at_ = is_due ? now : polled_at_;
 }
@@ -147,6 +154,7 @@ std::string LateUnits::RefusalOf(const std::string& generation, const Tree& tree
 
 api::Harvestable LateUnits::BestOffer(const std::string& warmup_uid) const {
   api::Harvestable best;
+  std::tuple rank(false, false, false, 0);  // of `best`
   for (const auto& [generation, tree] : trees_) {
     if (tree.mount.uid != warmup_uid || (tree.lacking == 0 && tree.refusal.empty())) {
       continue;
@@ -156,10 +164,9 @@ api::Harvestable LateUnits::BestOffer(const std::string& warmup_uid) const {
                            .units = tree.lacking,
                            .set = HashUnits(tree.units),
                            .message = RefusalOf(generation, tree)};
-    const auto rank = [](const api::Harvestable& each) {
-      return std::tuple(!each.generation.empty(), each.message.empty(), each.units);
-    };
-    if (rank(offer) > rank(best)) {
+    const std::tuple offered(true, offer.message.empty(), tree.goes_first, offer.units);
+    if (offered > rank) {
+      rank = offered;
       best = std::move(offer);
     }
   }

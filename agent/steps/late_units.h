@@ -47,9 +47,10 @@ class LateUnits {
             const Inventory& inventory);
 
   // Returns the tree of the warmup whose late units include the most that its active tree lacks; of
-  // several, the first by name. A tree that cannot be harvested comes after all others. If only
-  // units of the same tree were added, returns the last offer for kReportMin, because each change
-  // is a write of the NodeCache.
+  // several, the first by name. If trees were renewed (WantedWarmup::renew), an active tree
+  // precedes the others: after a suspension, the operator harvests no other. A tree that cannot be
+  // harvested comes after all others. If only units of the same tree were added, returns the last
+  // offer for kReportMin, because each change is a write of the NodeCache.
   api::Harvestable OfferOf(const std::string& warmup_uid);
 
   // Returns what the harvest `request` may capture now: nothing until no pod that may have mounted
@@ -65,6 +66,7 @@ class LateUnits {
     std::string refusal;
     // Of the last Poll(): the units that the active tree of the mount lacks.
     int lacking = 0;
+    bool goes_first = false;  // it is active, and trees of its warmup were renewed
   };
   // Units of the bundles of the active tree of a mount.
   struct ActiveUnits {

@@ -53,17 +53,6 @@ bool HasEngineWord(const std::string& text) {
 
 }  // namespace
 
-bool IsAcceleratorResource(std::string_view resource) {
-  static constexpr std::array<std::string_view, 5> kPrefixes = {"gpu", "mig-", "tpu", "neuron",
-                                                                "gaudi"};
-  const size_t slash = resource.find('/');
-  if (slash == std::string_view::npos) {
-    return false;
-  }
-  return resource.substr(0, slash) == "gpu.intel.com" ||
-         StartsWithOneOf(resource.substr(slash + 1), kPrefixes);
-}
-
 bool NamesEngine(const Container& container) {
   return HasEngineWord(container.image) || HasEngineWord(container.script) ||
          std::any_of(container.env.begin(), container.env.end(), [](const Variable& variable) {

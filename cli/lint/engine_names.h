@@ -8,10 +8,6 @@
 // How an engine is recognised, and which of its variables are part of the key of its cache.
 namespace cachewarm::lint {
 
-// Returns true for the names of extended resources that offer accelerators: "nvidia.com/gpu",
-// "nvidia.com/mig-1g.10gb", "google.com/tpu".
-bool IsAcceleratorResource(std::string_view resource);
-
 // Returns true if the image, the command line or the environment of the container names an engine.
 bool NamesEngine(const Container& container);
 

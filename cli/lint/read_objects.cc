@@ -9,6 +9,7 @@
 #include "cli/lint/shell_words.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "lib/api/accelerators.h"
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
@@ -79,21 +80,6 @@ Variable ReadVariable(const Json& env) {
           .from_secret = codec::At(env, {"valueFrom", "secretKeyRef"}) != nullptr};
 }
 
-bool RequestsAccelerator(const Json& container) {
-  for (const char* list : {"limits", "requests"}) {
-    const Json* resources = codec::At(container, {"resources", list});
-    if (resources == nullptr || !resources->is_object()) {
-      continue;
-    }
-    for (const auto& [name, amount] : resources->items()) {
-      if (IsAcceleratorResource(name)) {
-        return true;
-      }
-    }
-  }
-  return !ListAt(container, {"resources", "claims"}).empty();
-}
-
 Container ReadContainer(const Json& json, const Json& pod_spec) {
   Container container{.name = codec::TextAt(json, {"name"}),
                       .image = codec::TextAt(json, {"image"}),
@@ -112,7 +98,7 @@ Container ReadContainer(const Json& json, const Json& pod_spec) {
   if (!container.run_as_user.has_value()) {
     container.run_as_user = NumberAt(pod_spec, {"securityContext", "runAsUser"});
   }
-  container.engine = RequestsAccelerator(json) || NamesEngine(container);
+  container.engine = api::AcceleratorsOf(json) > 0 || NamesEngine(container);
   return container;
 }
 

@@ -114,8 +114,9 @@ struct ReleaseDependencies {
 // admission policy forbids it), releases the pod without the preference. If the API server rejects
 // an exclusion of unusable nodes, returns the error: the next plan decides again, and
 // controllers::HeldPods releases the pod past its deadline. Also returns ABORTED and
-// DEADLINE_EXCEEDED of `turns`, which limits patches in slow namespaces. Records in `refusals` the
-// rejection of a release that changes no affinity, and every success.
+// DEADLINE_EXCEEDED of `turns`, which limits patches in slow namespaces, and ABORTED if the pod's
+// gates changed meanwhile. Records in `refusals` the rejection of a release that changes no
+// affinity, and every success.
 absl::StatusOr<bool> ReleaseGate(const ReleaseDependencies& deps, const model::GateRelease& release,
                                  std::stop_token stop);
 

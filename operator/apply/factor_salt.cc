@@ -31,18 +31,20 @@ absl::StatusOr<std::string> RandomSalt() {
 
 }  // namespace
 
-bool FactorSalt::IsDue(const Attempt& attempt) const {
-  return !attempt.done &&
-         (!attempt.failed.has_value() || deps_.clock.Monotonic() >= *attempt.failed + kSaltRetry);
+bool FactorSalt::IsDue(const Attempt& attempt, std::optional<Duration> check) const {
+  const std::optional<Duration> pause = attempt.done ? check : kSaltRetry;
+  return !attempt.at.has_value() ||
+         (pause.has_value() && deps_.clock.Monotonic() >= *attempt.at + *pause);
 }
 
 void FactorSalt::Record(Attempt& attempt, const absl::Status& status, std::string_view consequence,
                         std::string_view secret) {
   attempt.done = status.ok();
+  attempt.at = deps_.clock.Monotonic();
   if (status.ok()) {
+    attempt.logged.clear();
     return;
   }
-  attempt.failed = deps_.clock.Monotonic();
   if (std::string error = Message(status); error != attempt.logged) {
     deps_.log.Warning(consequence,
                       {{"secret", fmt::format("{}/{}", deps_.ns, secret)}, {"err", error}});
@@ -52,14 +54,14 @@ void FactorSalt::Record(Attempt& attempt, const absl::Status& status, std::strin
 
 std::string FactorSalt::Get(std::stop_token stop) {
   std::lock_guard lock(mutex_);
-  if (IsDue(own_)) {
+  if (IsDue(own_, std::nullopt)) {
     auto salt = ReadOrCreate(stop);
     Record(own_, salt.status(),
            "no salt for the factors of starts, so that missed starts are not explained",
            kSaltSecret);
     salt_ = std::move(salt).value_or("");
   }
-  if (own_.done && IsDue(engine_)) {
+  if (own_.done && IsDue(engine_, kEngineSaltCheck)) {
     Record(engine_, StoreEngineSalt(std::move(stop)),
            "cannot store the salt of the agents, which therefore compare no key factors of engines",
            kEngineSaltSecret);

@@ -36,23 +36,27 @@ class FactorSalt {
     std::string ns;  // of the operator
   };
 
+  static constexpr Duration kEngineSaltCheck{600'000};
+
   // All references must outlive this object.
   explicit FactorSalt(Dependencies deps) : deps_(std::move(deps)) {}
 
   // Returns the salt. The first call reads it, creates it if the Secret is empty, and stores the
-  // derived salt for the agents. After an error, logs a warning if the error is a new one, and
-  // tries again after a minute. Until the salt is known, returns "".
+  // derived salt for the agents. Reads the Secret of the agents again after kEngineSaltCheck, and
+  // fills it if it was deleted and created without the salt. After an error, logs a warning if the
+  // error is a new one, and tries again after a minute. Until the salt is known, returns "".
   std::string Get(std::stop_token stop);
 
  private:
-  // An attempt that is repeated until it succeeds.
   struct Attempt {
-    bool done = false;
-    std::optional<MonoTime> failed;  // when it failed last
-    std::string logged;              // the error that was logged last
+    bool done = false;           // the last one succeeded
+    std::optional<MonoTime> at;  // when the last one ended
+    std::string logged;          // the error that was logged last
   };
 
-  bool IsDue(const Attempt& attempt) const;
+  // Returns true if there was no attempt, or the last one is so long ago that it has to be repeated
+  // after an error or, if it succeeded, after `check`.
+  bool IsDue(const Attempt& attempt, std::optional<Duration> check) const;
   void Record(Attempt& attempt, const absl::Status& status, std::string_view consequence,
               std::string_view secret);
   absl::StatusOr<std::string> ReadOrCreate(std::stop_token stop);

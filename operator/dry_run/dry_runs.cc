@@ -5,13 +5,13 @@
 #include <array>
 #include <utility>
 
+#include "lib/api/accelerators.h"
 #include "lib/api/names.h"
 #include "lib/base/status.h"
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/error.h"
 #include "lib/kube/runtime/stop_after.h"
-#include "operator/model/accelerators.h"
 
 namespace cachewarm::dry_run {
 namespace {
@@ -56,7 +56,7 @@ std::optional<api::AdmittedContainer> ReadAdmitted(const model::DryRunRequest& r
   }
   return api::AdmittedContainer{.revision = request.revision,
                                 .image = std::move(image),
-                                .devices = model::AcceleratorsOf(*container)};
+                                .devices = api::AcceleratorsOf(*container)};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "lib/api/accelerators.h"
 #include "lib/api/names.h"
 #include "lib/base/digest.h"
 #include "lib/base/status.h"
@@ -14,7 +15,6 @@
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/gate/core/held.h"
-#include "operator/model/accelerators.h"
 #include "operator/plan/decisions.h"
 #include "operator/render/dry_run_pod.h"
 #include "operator/render/injection.h"
@@ -57,7 +57,7 @@ const Json* ChooseContainer(const Json& pod_spec, const std::string& wanted) {
     return codec::Named(containers, wanted);
   }
   for (const Json& container : containers) {
-    if (model::AcceleratorsOf(container) > 0) {
+    if (api::AcceleratorsOf(container) > 0) {
       return &container;
     }
   }
@@ -66,7 +66,7 @@ const Json* ChooseContainer(const Json& pod_spec, const std::string& wanted) {
 
 PodFactors FactorsOf(const Json& container) {
   return {.image = codec::TextAt(container, {"image"}),
-          .devices = model::AcceleratorsOf(container),
+          .devices = api::AcceleratorsOf(container),
           .container = codec::TextAt(container, {"name"})};
 }
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <string_view>
 
+#include "lib/api/accelerators.h"
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 #include "lib/kube/core/object.h"
-#include "operator/model/accelerators.h"
 
 namespace cachewarm::workloads {
 namespace {
@@ -24,7 +24,7 @@ bool PodRequests(const Json* pod) {
   for (const std::string_view list : {"containers", "initContainers"}) {
     const Json& containers = codec::ListAt(*pod, {list});
     if (std::any_of(containers.begin(), containers.end(),
-                    [](const Json& each) { return model::AcceleratorsOf(each) > 0; })) {
+                    [](const Json& each) { return api::AcceleratorsOf(each) > 0; })) {
       return true;
     }
   }
@@ -50,7 +50,7 @@ bool PredictorRequests(const Json& workload) {
   }
   return PodRequests(predictor) ||
          std::any_of(predictor->begin(), predictor->end(), [](const Json& member) {
-           return member.is_object() && model::AcceleratorsOf(member) > 0;
+           return member.is_object() && api::AcceleratorsOf(member) > 0;
          });
 }
 

@@ -5,7 +5,7 @@
 
 namespace cachewarm::workloads {
 
-// True if a container of this PodTemplateSpec requests an accelerator (model::IsAccelerator()).
+// True if a container of this PodTemplateSpec requests an accelerator (api::IsAccelerator()).
 bool TemplateRequestsAccelerator(const codec::Json& pod_template);
 
 // True if any pod template of this workload, or spec.predictor.{model,<framework>} of an

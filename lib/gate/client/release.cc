@@ -56,15 +56,32 @@ void ReplaceAffinity(const api::Pod& pod, const Json& wanted, Json& patch) {
   }
 }
 
-bool HasOurGate(const Json& pod) {
-  const Json& gates = codec::ListAt(pod, {"spec", "schedulingGates"});
-  return std::any_of(gates.begin(), gates.end(), [](const Json& gate) {
-    return codec::TextAt(gate, {"name"}) == api::kSchedulingGate;
-  });
-}
-
 kube::ObjectName NameOfPod(const api::Pod& pod) {
   return {pod.meta.ns, pod.meta.name};
+}
+
+// The gate of cachewarm on the API server, compared with the pod from which a patch was made.
+enum class GateState {
+  kGone,       // the pod is gone, replaced, or released
+  kMoved,      // the gate has another index, so that every patch with the old one fails
+  kUnchanged,  // or it cannot be determined
+};
+
+GateState ReadGateState(kube::Client& client, const api::Pod& pod, std::stop_token stop) {
+  const auto current = client.Do(kube::Get(kube::kPods, NameOfPod(pod)), stop);
+  if (!current.ok()) {
+    return absl::IsNotFound(current.status()) ? GateState::kGone : GateState::kUnchanged;
+  }
+  const Json& gates = codec::ListAt(*current, {"spec", "schedulingGates"});
+  const auto gate = std::find_if(gates.begin(), gates.end(), [](const Json& each) {
+    return codec::TextAt(each, {"name"}) == api::kSchedulingGate;
+  });
+  if (kube::UidOf(*current) != pod.meta.uid || gate == gates.end()) {
+    return GateState::kGone;
+  }
+  const auto before = std::find(pod.gates.begin(), pod.gates.end(), api::kSchedulingGate);
+  return gate - gates.begin() == before - pod.gates.begin() ? GateState::kUnchanged
+                                                            : GateState::kMoved;
 }
 
 absl::Status Send(kube::Client& client, const PodRelease& release, const Json& patch,
@@ -107,11 +124,7 @@ absl::StatusOr<Json> AnnotationPatch(const api::Pod& pod, std::string_view key,
 }
 
 bool IsStillHeld(kube::Client& client, const api::Pod& pod, std::stop_token stop) {
-  const auto current = client.Do(kube::Get(kube::kPods, NameOfPod(pod)), stop);
-  if (!current.ok()) {
-    return !absl::IsNotFound(current.status());
-  }
-  return kube::UidOf(*current) == pod.meta.uid && HasOurGate(*current);
+  return ReadGateState(client, pod, std::move(stop)) != GateState::kGone;
 }
 
 absl::StatusOr<bool> Release(kube::Client& client, const PodRelease& release,
@@ -121,9 +134,14 @@ absl::StatusOr<bool> Release(kube::Client& client, const PodRelease& release,
   if (answer.ok()) {
     return true;
   }
-  // If a "test" operation failed, the gate or the pod may be gone.
-  if (!IsStillHeld(client, release.pod, stop)) {
+  // If a "test" operation failed, the gate or the pod may be gone, or the gate has moved.
+  const GateState state = ReadGateState(client, release.pod, stop);
+  if (state == GateState::kGone) {
     return false;
+  }
+  if (state == GateState::kMoved) {
+    return absl::AbortedError(
+        fmt::format("the scheduling gates of pod {} changed meanwhile", release.pod.meta.name));
   }
   PodRelease unannotated = release;
   unannotated.reason = {};

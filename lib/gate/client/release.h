@@ -41,6 +41,7 @@ bool IsStillHeld(kube::Client& client, const api::Pod& pod, std::stop_token stop
 // Releases a held pod; if its annotations are rejected (a user's policy, or the limit of 256 KiB),
 // releases it without them. Returns true if this call released the pod, false if the pod is gone,
 // replaced, or already released. After an error the pod is still held, or its state is unknown.
+// ABORTED if other gates were removed or added, so that the gate has another index than in `pod`.
 absl::StatusOr<bool> Release(kube::Client& client, const PodRelease& release, std::stop_token stop);
 
 }  // namespace cachewarm::gate

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "lib/api/accelerators.h"
 #include "lib/api/reasons.h"
-#include "operator/model/accelerators.h"
 #include "operator/plan/bundles.h"
 #include "operator/plan/distribution/desired_bundles.h"
 #include "operator/plan/distribution/node_entries.h"
@@ -40,7 +40,7 @@ bool AwaitsDevices(const Context& context, const NodeView& view) {
   }
   Resources others;
   std::copy_if(shape.requests.begin(), shape.requests.end(), std::inserter(others, others.end()),
-               [](const auto& each) { return !model::IsAccelerator(each.first); });
+               [](const auto& each) { return !api::IsAccelerator(each.first); });
   const bool has_facts = view.cache != nullptr && !view.cache->status.node.cpu_class.empty();
   return others.size() != shape.requests.size() && Covers(node.allocatable, others) &&
          (!has_facts || view.cache->status.node.devices > 0);

@@ -17,6 +17,7 @@ from harness.chaos.actions import (
 )
 from harness.chaos.scene import Scene
 from harness.cluster import NODES
+from harness.warmup import Warmup
 
 ON, OFF = NODES[:2]
 
@@ -187,3 +188,25 @@ def test_look_before_anything_is_put_right_finds_each_pod_that_has_not_started()
     found = Scene(None, None, kubectl, workloads=[]).unstarted()
     assert found == [f"{OFF} is not Ready", "held is held", "waits is Running and not Ready",
                      "dying is being deleted", "d: 1 of 2 pods are Ready"]
+
+
+@pytest.mark.parametrize("nodes, resumed, at, is_lifted", [
+    ([ON], False, 20, True),
+    ([ON], False, 99, False),  # the disk was free long before
+    ([ON, OFF], False, 20, False),  # a pod failed on a node with a free disk too
+    ([ON], True, 20, False),
+    ([], False, 20, False),
+])
+def test_only_a_suspension_by_a_full_disk_is_lifted(
+    nodes: list[str], resumed: bool, at: int, is_lifted: bool
+):
+    suspension = {"nodes": [{"name": node} for node in nodes],
+                  "suspendedTime": f"1970-01-01T00:{at // 60:02}:{at % 60:02}Z",
+                  **({"resumedTime": "1970-01-01T00:30:00Z"} if resumed else {})}
+    run: list[tuple[str, ...]] = []
+    kubectl = SimpleNamespace(get=lambda *_: {"status": {"suspension": suspension}},
+                              run=lambda *words: run.append(words))
+    whom = Scene(None, None, kubectl, workloads=[])
+    whom.excuses.end(whom.excuses.begin(0, f"node {ON}"), 10)
+    whom.resume(Warmup(kubectl, "light"))
+    assert run == ([("rollout", "restart", "deployment/light")] if is_lifted else [])

@@ -382,6 +382,14 @@ class TestFailedPods:
             court.judge.violations[0])
         assert court.see(14, failed(1, last=last), by=KUBELET).rules == [FAILED], "reported once"
 
+    @pytest.mark.parametrize("code, expected", [(1, [FAILED]), (0, [])])
+    def test_init_container_is_judged_as_any_other(self, code: int, expected: list[str]):
+        thing = failed(code)
+        status = thing["status"]
+        status["initContainerStatuses"] = status.pop("containerStatuses")
+        status["containerStatuses"] = [{"name": "later", "state": {"waiting": {}}}]
+        assert Court().see(13, thing, by=KUBELET).rules == expected
+
     @pytest.mark.parametrize("thing", [
         failed(0, "Completed"), failed(137), failed(143), failed(128, "StartError"),
         failed(1, injected=False),

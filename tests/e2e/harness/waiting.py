@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 from .kubectl import Kubectl, KubectlError
+from .summary import COLUMNS, one_line, summarize
 
 # Deadlines are for a quiet 2-core machine; several clusters share one when all tests run.
 DEADLINE_FACTOR = 3.0
@@ -43,7 +44,8 @@ def holds_for(what: str, condition: Callable[[], object], seconds: float) -> Non
 
 
 def diagnose(kubectl: Kubectl) -> str:
-    """Pods, events, our objects and the logs of our programs, as kubectl prints them."""
+    """Pods, events, our objects and the logs of our programs, as kubectl prints them; at the end,
+    where CI does not cut, the causes in few lines."""
     system = kubectl.within("cachewarm-system")
     looks = [
         (kubectl, ("get", "deployments,jobs,pods", "-o", "wide")),
@@ -54,11 +56,11 @@ def diagnose(kubectl: Kubectl) -> str:
         (system, ("get", "pods", "-o", "wide")),
         (
             system,
-            ("logs", "-l", "app.kubernetes.io/component=operator", "--tail=60", "--prefix"),
+            ("logs", "-l", "app.kubernetes.io/component=operator", "--tail=30", "--prefix"),
         ),
         (
             system,
-            ("logs", "-l", "app.kubernetes.io/component=agent", "--tail=40", "--prefix"),
+            ("logs", "-l", "app.kubernetes.io/component=agent", "--tail=30", "--prefix"),
         ),
     ]
     parts = []
@@ -69,4 +71,22 @@ def diagnose(kubectl: Kubectl) -> str:
             text = str(failed)
         if text:
             parts.append(f"--- kubectl -n {client.namespace} {' '.join(words)}\n{text}")
-    return "\n".join(parts)
+    return "\n".join([*parts, "--- summary", *_summary(kubectl, system)])
+
+
+def _summary(kubectl: Kubectl, system: Kubectl) -> list[str]:
+    """Of the namespace of the test and of that of cachewarm."""
+    objects: dict[str, list[dict]] = {}
+    failures = {}
+    for kind, clients in (
+        ("nodes", [kubectl]),
+        ("events", [system, kubectl]),
+        ("pods", [system, kubectl]),
+        ("cachewarmups", [kubectl]),
+    ):
+        for client in clients:
+            try:
+                objects.setdefault(kind, []).extend(client.list(kind))
+            except KubectlError as failed:
+                failures[kind] = one_line(f"{kind}: {failed}")[:COLUMNS]
+    return [*failures.values(), *summarize(objects)]

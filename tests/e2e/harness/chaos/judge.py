@@ -341,7 +341,9 @@ class FailedPods:
         if seen.type == "DELETED" or not _is_injected(pod) or not seen.by.startswith(KUBELETS):
             return []
         out = []
-        for status in pod.get("status", {}).get("containerStatuses") or []:
+        reported = pod.get("status", {})
+        for status in [*(reported.get("initContainerStatuses") or []),
+                       *(reported.get("containerStatuses") or [])]:
             for state in (status.get("state") or {}, status.get("lastState") or {}):
                 self._count(seen.uid, status["name"], state)
                 out += self._judge(seen, status["name"], state.get("terminated"))

@@ -15,10 +15,14 @@ from ..model_server import ModelServer
 from ..product import Product
 from ..waiting import wait_for
 from ..warmup import Warmup, gated, make_warmup, warmup_for
+from . import excuses as scopes
 from .excuses import Excuses
 from .judge import OF_KEY
+from .judge import seconds as moment
 
 LONGEST_HOLD = 30  # seconds; no warmup here ever allows more
+# Kubelet restarts a container twice, with pauses, before its exits suspend the injection.
+SUSPENDED_SECONDS = 60.0
 IMAGES = tuple(f"r{number}" for number in range(1, 5))
 REPOSITORY = "chaos/server"
 CONTAINER = "server"
@@ -190,12 +194,26 @@ class Scene:
             if not self.kubectl.get("deployment", workload.name):
                 self.kubectl.apply(workload.deployment)
             warmup = Warmup(self.kubectl, workload.name)
+            self.resume(warmup)
             warmup.wait_injecting(120)
             self.kubectl.scale("deployment", workload.name, workload.replicas)
             found, uid = self.workload_pods(workload), warmup.uid
             if any(uid not in _mounted(pod) for pod in found):
                 self.kubectl.run("rollout", "restart", f"deployment/{workload.name}")
         self._remove_orphans()
+
+    def resume(self, warmup: Warmup) -> None:
+        """Restarts the rollout if the injection is suspended and all nodes of the failed pods had
+        a full disk shortly before: cachewarm resumes only with a changed template. Any other
+        suspension stays, because the chaos did not cause it."""
+        found = warmup.status.get("suspension") or {}
+        nodes = [each["name"] for each in found.get("nodes", [])]
+        if not nodes or "resumedTime" in found:
+            return
+        at = moment(found["suspendedTime"])
+        if all(self.excuses.touches(scopes.node(each), at - SUSPENDED_SECONDS, at)
+               for each in nodes):
+            self.kubectl.run("rollout", "restart", f"deployment/{warmup.name}")
 
     def _remove_orphans(self) -> None:
         """Of a Deployment that was deleted and made again while the API server restarted, the

@@ -127,6 +127,23 @@ TEST_F(LateUnitsTest, UnitsOfALargerBundleAreNoLongerOffered) {
   EXPECT_EQ(Offer(), api::Harvestable());
 }
 
+// The operator refuses an earlier tree after a suspension, so its offer must not hide another.
+TEST_F(LateUnitsTest, ActiveTreeIsOfferedBeforeEarlierOnesOnceTreesWereRenewed) {
+  Record(kTree, {Compiled(15, "fa"), Compiled(16, "fb")});
+  PollUntil(60);
+  Activate(kNextTree, 60, {"inductor/fxgraph/ab/fbundle/e"});
+  Record(kNextTree, {Compiled(65, "fc")});
+  PollUntil(130);
+  EXPECT_EQ(Offer().generation, kTree) << "it has more units";
+  spec_.warmups[0].renew = 1;
+  Poll();
+  EXPECT_EQ(Offer().generation, kNextTree);
+  EXPECT_EQ(Offer().units, 1);
+  watcher_.RemoveTree(kNextTree);  // its record is incomplete then
+  PollUntil(200);
+  EXPECT_EQ(Offer().generation, kTree) << "the active one cannot be harvested";
+}
+
 TEST_F(LateUnitsTest, OfferThatGrowsIsReportedOnceAMinute) {
   std::vector<FileEvent> events;
   for (int i = 0; i < 30; ++i) {

@@ -56,6 +56,17 @@ TEST(AddObject, LooksOnlyAtEngineContainersOfATemplate) {
   EXPECT_THAT(FindingsOf(input), IsEmpty());  // not of envoy, which has no tag
 }
 
+TEST(AddObject, ContainerThatRequestsNoAcceleratorIsNoEngine) {
+  const Input input = InputOf(
+      "kind: Pod\nmetadata: {name: a}\nspec: {containers: ["
+      "{name: none, resources: {limits: {nvidia.com/gpu: 0}}}, "
+      "{name: one, resources: {limits: {nvidia.com/gpu: 1}}}, "
+      "{name: claim, resources: {claims: [{name: gpu}]}}]}\n");
+  EXPECT_FALSE(input.templates[0].containers[0].engine);
+  EXPECT_TRUE(input.templates[0].containers[1].engine);
+  EXPECT_TRUE(input.templates[0].containers[2].engine);
+}
+
 TEST(AddObject, ManifestsSkipTemplatesWithoutEngine) {
   const std::string router =
       "kind: Deployment\nmetadata: {name: a}\n"

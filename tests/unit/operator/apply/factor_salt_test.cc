@@ -130,5 +130,34 @@ TEST_F(FactorSaltTest, WithoutTheSecretOfTheAgentsStartsAreExplainedAndItIsReadA
   EXPECT_EQ(Stored("cachewarm-engine-salt"), DeriveEngineSalt(known));
 }
 
+TEST_F(FactorSaltTest, DeletedSecretOfTheAgentsIsFilledAgainOnceItExists) {
+  PutSecret();
+  FactorSalt salt = Make();
+  const std::string known = salt.Get({});
+  for (const int round : {1, 2}) {
+    server.Remove(kube::kSecrets, {"system", "cachewarm-engine-salt"});
+    EXPECT_EQ(salt.Get({}), known);
+    EXPECT_EQ(log.Count("cannot store the salt of the agents"), round - 1) << "not at every call";
+    clock.Advance(FactorSalt::kEngineSaltCheck);
+    EXPECT_EQ(salt.Get({}), known);
+    EXPECT_EQ(log.Count("cannot store the salt of the agents"), round);
+    Put("cachewarm-engine-salt", Json::object());
+    clock.Advance(std::chrono::seconds(61));
+    EXPECT_EQ(salt.Get({}), known);
+    EXPECT_EQ(Stored("cachewarm-engine-salt"), DeriveEngineSalt(known));
+  }
+}
+
+TEST_F(FactorSaltTest, EmptiedSecretOfTheAgentsIsFilledAgain) {
+  PutSecret();
+  FactorSalt salt = Make();
+  const std::string known = salt.Get({});
+  Put("cachewarm-engine-salt", Json::object());
+  clock.Advance(FactorSalt::kEngineSaltCheck);
+  EXPECT_EQ(salt.Get({}), known);
+  EXPECT_EQ(Stored("cachewarm-engine-salt"), DeriveEngineSalt(known));
+  EXPECT_EQ(log.Count("cannot store the salt of the agents"), 0);
+}
+
 }  // namespace
 }  // namespace cachewarm::apply

@@ -188,6 +188,30 @@ TEST_F(ExecutorTest, RejectedExclusionOfANodeIsNoRejectedRelease) {
   EXPECT_EQ(release_refusals.Of("default").time, WallTime{});
 }
 
+TEST_F(ExecutorTest, GateThatMovedIsNoRejectedRelease) {
+  codec::Json pod = HeldPodObject("a", "llama");
+  codec::Json& gates = pod["spec"]["schedulingGates"];
+  const codec::Json other = {{"name", "kueue.x-k8s.io/admission"}};
+  gates.insert(gates.begin(), other);
+  plan.releases.push_back({.pod = Stored(pod), .reason = "ReleasedWarm", .preferred = {"n1"}});
+  server.Edit(kube::kPods, {"default", "a"}, [](codec::Json& stored) {
+    codec::Json& list = stored["spec"]["schedulingGates"];
+    list.erase(list.begin());
+  });
+  EXPECT_TRUE(absl::IsAborted(Execute()));
+  EXPECT_TRUE(IsHeld("a"));
+  EXPECT_EQ(release_refusals.Of("default").time, WallTime{});
+  EXPECT_TRUE(changed.empty());
+}
+
+TEST_F(ExecutorTest, GateThatIsGoneIsNoRejectedRelease) {
+  plan.releases.push_back({.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm"});
+  server.Edit(kube::kPods, {"default", "a"},
+              [](codec::Json& stored) { stored["spec"].erase("schedulingGates"); });
+  EXPECT_TRUE(Execute().ok());
+  EXPECT_EQ(release_refusals.Of("default").time, WallTime{});
+}
+
 TEST_F(ExecutorTest, ReplacedPodIsSkippedWithoutError) {
   plan.releases.push_back(
       {.pod = Stored(HeldPodObject("a", "llama")), .reason = "ReleasedWarm", .preferred = {"n1"}});

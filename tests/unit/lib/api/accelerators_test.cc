@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/model/accelerators.h"
+#include "lib/api/accelerators.h"
 
 #include <gtest/gtest.h>
 
 #include "lib/codec/json_value.h"
 
-namespace cachewarm::model {
+namespace cachewarm::api {
 namespace {
 
 TEST(Accelerators, AreDistinguishedFromOtherDevices) {
@@ -34,4 +34,4 @@ TEST(Accelerators, UnreadableContainerHasNone) {
 }
 
 }  // namespace
-}  // namespace cachewarm::model
+}  // namespace cachewarm::api

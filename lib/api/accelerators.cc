@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/model/accelerators.h"
+#include "lib/api/accelerators.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "lib/codec/json_path.h"
 #include "lib/codec/json_value.h"
 
-namespace cachewarm::model {
+namespace cachewarm::api {
 
 using codec::Json;
 
@@ -34,7 +34,7 @@ bool IsAccelerator(std::string_view resource) {
 
 int AcceleratorsOf(const Json& container) {
   int64_t sum = 0;
-  for (const auto& [name, amount] : api::ContainerRequests(container)) {
+  for (const auto& [name, amount] : ContainerRequests(container)) {
     if (IsAccelerator(name)) {
       sum += std::clamp<int64_t>(amount, 0, kAcceleratorsMax);
     }
@@ -45,4 +45,4 @@ int AcceleratorsOf(const Json& container) {
   return static_cast<int>(std::min<int64_t>(sum, kAcceleratorsMax));
 }
 
-}  // namespace cachewarm::model
+}  // namespace cachewarm::api

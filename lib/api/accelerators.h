@@ -5,7 +5,7 @@
 
 #include "lib/codec/json_fwd.h"
 
-namespace cachewarm::model {
+namespace cachewarm::api {
 
 // True for devices that engines compile code for: nvidia.com/gpu, nvidia.com/mig-…, amd.com/gpu,
 // gpu.intel.com/…, TPUs, Neuron, Gaudi; false for network devices.
@@ -16,4 +16,4 @@ bool IsAccelerator(std::string_view resource);
 // one accelerator, because the pod does not show the kind and number of devices behind a claim.
 int AcceleratorsOf(const codec::Json& container);
 
-}  // namespace cachewarm::model
+}  // namespace cachewarm::api
