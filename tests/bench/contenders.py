@@ -6,15 +6,20 @@ group.
 """
 import dataclasses
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import agent_node
 import corpora
 from course import RUN_SECONDS
 from processes import CommandFailed, Sample, measure, quiet, shell
 
 LEVEL = "3"
+# A tree of 10 GB is on the disk only after minutes. The sync holds the list of all files from its
+# start.
+DURABLE_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,43 @@ def fetching(tag, *older):
     return run
 
 
+def until_active(where):
+    """The agent's steps until its link leads to the tree; then all bytes are synced. `where`
+    returns the store and the tag."""
+    def run(course):
+        store, tag = where(course)
+        sample = measure(course.fetch_command(tag, options=["--activate"], store=store),
+                         course.log, RUN_SECONDS)
+        synced = sample.wall + course.sync()
+        result = json.loads(course.log.read_text())
+        course.check_tree(Path(result["tree"]))
+        return dataclasses.replace(sample, synced=synced, size=result["movedBytes"], notes=result)
+    return run
+
+
+def remembering(*tags):
+    """The agent's memory while it fetches these tags, one after the other, and starts to sync the
+    last one."""
+    def run(course):
+        _, _, path = course.remote.partition("/")
+        wanted = [course.versions[tag] for tag in tags]
+        registry = f"oci://{course.registry.host}"
+        with agent_node.running(course.programs, course.target, registry) as node:
+            begin = time.monotonic()
+            for digest, size in wanted:
+                node.want(*path.split("/"), digest, size)
+                node.await_active(digest, RUN_SECONDS)
+            wall = time.monotonic() - begin
+            node.await_durable(DURABLE_SECONDS)
+            files, _, size = corpora.count(node.tree())
+            sample = Sample(wall, node.agent.cpu(), node.agent.peak(), synced=wall,
+                            size=sum(size for _, size in wanted))
+        if (files, size) != corpora.count(course.corpus.second)[::2]:
+            raise CommandFailed(f"agent: {files} files of {size} bytes")
+        return sample
+    return run
+
+
 def check_same(expected, found):
     """Raises unless `found` holds the files of `expected` with their content, and no others."""
     files, _, size = corpora.count(found)
@@ -167,6 +209,8 @@ PACK = [
               limit("pack", "{tree}", LEVEL, "{out}")),
 ]
 UNPACK = [
+    Contender("unpack", "agent", "the agent's steps from a directory: verified, active",
+              until_active(lambda course: (course.store, "bundle"))),
     Contender("unpack", "cachewarm",
               "cachewarm unpack layout://...: verified, one syncfs, one rename",
               unpacking("'{programs.cachewarm}' unpack '{bundle}' '{out}' --quiet", bundle_size)),
@@ -186,6 +230,8 @@ UNPACK = [
               limit("unpack", "{blob}", "{tree}", "{out}")),
 ]
 ACTIVATE = [
+    Contender("activate", "agent", "the agent's steps from the registry: verified, active",
+              until_active(lambda course: (None, "bundle"))),
     Contender("activate", "cachewarm",
               "cachewarm unpack oci://...: verified, one syncfs, one rename",
               activating("'{programs.cachewarm}' unpack 'oci://{remote}:bundle' '{out}/tree' "
@@ -210,8 +256,12 @@ UPDATE = [
     Contender("update", "whole", "the agent's fetch of the same tree to an empty node",
               fetching("alone")),
 ]
+AGENT = [
+    Contender("agent", "memory", "the agent's program: fetch, update, start of the sync",
+              remembering("bundle", "second")),
+]
 DOWNLOAD = [
     Contender("download", "cachewarm", "lib/http to a sink that counts", downloading("client")),
     Contender("download", "socket", "recv(2) into one buffer", downloading("socket")),
 ]
-ALL = [*PACK, *UNPACK, *ACTIVATE, *UPDATE, *DOWNLOAD]
+ALL = [*PACK, *UNPACK, *ACTIVATE, *UPDATE, *AGENT, *DOWNLOAD]

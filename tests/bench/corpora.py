@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trees for the contenders: two generated from a seed and kept, and a real one of torch.
+"""The trees for the contenders: two generated from a seed and kept, a real one of torch, and one of
+10 GB.
 
 A generated corpus and its archives lie in CACHE/corpus/<key>, where key is the hash of what they
 are made from: tree, archives of it, and second, the tree after an upgrade that changed 5 %. It is
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corpus import tree
+from corpus.copies import copy_many, edit_graphs
 from corpus.material import Material
 from corpus.mutation import mutate
 
@@ -35,7 +37,7 @@ class Corpus:
     """One tree, its size, and the archives of it that other tools unpack."""
     name: str
     tree: Path
-    archives: Path
+    archives: Path | None  # None: no other tool unpacks it
     files: int
     folders: int
     bytes: int
@@ -45,6 +47,12 @@ class Corpus:
     def megabytes(self):
         """10^6 bytes of content."""
         return self.bytes / 1e6
+
+    def has(self, group):
+        """Returns True if the contenders of this group run on the corpus."""
+        if not self.archives:
+            return group == "agent"
+        return self.second is not None or group not in ("agent", "update")
 
 
 def count(root):
@@ -125,3 +133,14 @@ def real(source, scratch, cachewarm):
     archive(folder / "tree", folder / "archives")
     files, folders, size = count(folder / "tree")
     return Corpus("torch", folder / "tree", folder / "archives", files, folders, size)
+
+
+def huge(source, folder, copies, more_graphs):
+    """Returns a corpus of different copies of `source`, and of as many more copies of its graph
+    caches alone: below the number of files that a bundle may have. Its second version shares all
+    but a few files with it by hard links."""
+    copy_many(source.tree, folder / "tree", copies, more_graphs)
+    shutil.copytree(folder / "tree", folder / "second", copy_function=os.link)
+    edit_graphs(folder / "second")
+    files, folders, size = count(folder / "tree")
+    return Corpus("huge", folder / "tree", None, files, folders, size, folder / "second")

@@ -33,8 +33,11 @@ class Programs:
     fetch: Path
     openat2: Path  # preloaded under valgrind
     peers: Path  # goextract, oras
+    agent: Path
+    api_server: Path
 
-    def copied(self, folder, names=("cachewarm", "limit", "download", "fetch", "openat2")):
+    def copied(self, folder, names=("cachewarm", "limit", "download", "fetch", "openat2", "agent",
+                                    "api_server")):
         """Returns copies in `folder` of the programs that a build could replace meanwhile."""
         folder.mkdir()
         return dataclasses.replace(self, **{
@@ -49,19 +52,24 @@ class Course:
         self.target = disk / f"{corpus.name}-target"
         self.log = work / "command.log"
         work.mkdir(parents=True)
-        self.bundle = f"layout://{work}/store/{corpus.name}:bench"
-        self.bundle_bytes = self.cachewarm("pack", corpus.tree, self.bundle)["bytes"]
+        self.store = f"layout://{work}/store"
+        self.bundle = f"{self.store}/bench/{corpus.name}:bundle"
+        packed = self.cachewarm("pack", corpus.tree, self.bundle)
+        self.bundle_bytes = packed["bytes"]
+        self.versions = {"bundle": (packed["digest"], packed["bytes"])}
         # Computed before other bundles are in the same store.
         self.largest = max(self.work.glob("store/**/blobs/sha256/*"),
                            key=lambda path: path.stat().st_size)
-        self.digest = file_digest(corpus.archives / "tree.tar.gz")
-        self.digest_zst = file_digest(corpus.archives / "tree.tar.zst")
+        self.digest = self.digest_zst = None
+        if corpus.archives:
+            self.digest = file_digest(corpus.archives / "tree.tar.gz")
+            self.digest_zst = file_digest(corpus.archives / "tree.tar.zst")
         self.registry = self.containerd = self.remote = None
 
-    def on(self, disk):
-        """Returns the same course on a different file system."""
+    def on(self, disk, containerd=None):
+        """Returns the same course on a different file system, with the containerd that is there."""
         other = copy.copy(self)
-        other.disk, other.target = disk, disk / self.target.name
+        other.disk, other.target, other.containerd = disk, disk / self.target.name, containerd
         return other
 
     def cachewarm(self, *words):
@@ -77,9 +85,9 @@ class Course:
         """The largest blob of the bundle."""
         return self.largest
 
-    def connect(self, registry, containerd):
-        """Uses these servers, and puts the bundle into `registry`."""
-        self.registry, self.containerd = registry, containerd
+    def connect(self, registry):
+        """Puts the bundle into `registry`."""
+        self.registry = registry
         self.remote = f"{registry.host}/bench/{self.corpus.name}"
         self.cachewarm("push", self.bundle, f"oci://{self.remote}:bundle")
 
@@ -90,10 +98,13 @@ class Course:
         quiet("skopeo", "--insecure-policy", "copy", "-q", "--dest-tls-verify=false",
               f"oci:{layout}:bench", f"docker://{self.remote}:{kind}", timeout=RUN_SECONDS)
 
-    def publish(self, registry, containerd):
-        """Puts the bundle, an image of each compression and the oras artifact into `registry`."""
-        self.connect(registry, containerd)
+    def publish(self, registry):
+        """Puts the bundle and, of a corpus with archives, an image of each compression and the oras
+        artifact into `registry`."""
+        self.connect(registry)
         self.publish_second()
+        if not self.corpus.archives:
+            return
         for kind in ("gzip", "zstd"):
             self.publish_image(kind)
         subprocess.run([str(self.programs.peers / "oras"), "push", "--plain-http",
@@ -102,22 +113,26 @@ class Course:
                        stdout=subprocess.DEVNULL)
 
     def publish_second(self):
-        """Publishes the upgraded tree as a full bundle and as an update of the first."""
-        if not self.corpus.second:
-            return
-        for tag, base in (("alone", []), ("second", ["--base", self.bundle])):
+        """Publishes the upgraded tree as an update of the first and, for the group `update`, as a
+        full bundle."""
+        versions = [("second", ["--base", self.bundle])] if self.corpus.second else []
+        if self.corpus.has("update"):
+            versions.append(("alone", []))
+        for tag, base in versions:
             bundle = f"{self.bundle.rpartition(':')[0]}:{tag}"
-            quiet(self.programs.cachewarm, "pack", self.corpus.second, bundle, *base,
-                  timeout=RUN_SECONDS)
+            packed = json.loads(quiet(self.programs.cachewarm, "pack", self.corpus.second, bundle,
+                                      *base, "--json", timeout=RUN_SECONDS))
+            self.versions[tag] = (packed["digest"], packed["bytes"])
             quiet(self.programs.cachewarm, "push", bundle, f"oci://{self.remote}:{tag}",
                   timeout=RUN_SECONDS)
 
-    def fetch_command(self, tag, *older):
-        """The agent's fetch of that tag into a root below the target."""
+    def fetch_command(self, tag, *older, options=(), store=None):
+        """The agent's fetch of that tag into a root below the target, from the registry or from
+        `store`."""
         registry, _, path = self.remote.partition("/")
         namespace, _, name = path.partition("/")
-        return [str(self.programs.fetch), str(self.target / "root"), f"oci://{registry}",
-                namespace, name, tag, *older]
+        return [str(self.programs.fetch), *options, str(self.target / "root"),
+                store or f"oci://{registry}", namespace, name, tag, *older]
 
     @contextlib.contextmanager
     def clean_target(self):

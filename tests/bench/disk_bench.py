@@ -83,8 +83,7 @@ def parse():
 
 def agent_command(course, *options):
     """Returns the command of the agent's fetch steps with these options."""
-    program, *words = course.fetch_command("bundle")
-    return [program, *options, *words]
+    return course.fetch_command("bundle", options=options)
 
 
 def result_of(log):
@@ -96,7 +95,7 @@ def by_agent(course):
     """Fetch, activation and durable mark by the agent's steps."""
     with pressure.watched() as watch:
         begin = time.monotonic()
-        sample = measure(watch.inside(agent_command(course, "--activate")), course.log,
+        sample = measure(watch.inside(agent_command(course, "--durable")), course.log,
                          DURABLE_SECONDS)
     result = result_of(course.log)
     course.check_tree(Path(result["tree"]))
@@ -184,7 +183,8 @@ def find_programs():
     built = bench.ROOT / "build/release"
     programs = Programs(cachewarm=built / "cli/cachewarm",
                         fetch=built / "tests/bench/fetch/bench_fetch",
-                        limit=None, download=None, openat2=None, peers=None)
+                        limit=None, download=None, openat2=None, peers=None, agent=None,
+                        api_server=None)
     for path in (programs.cachewarm, programs.fetch):
         if not path.exists():
             raise SystemExit(f"bench: {path} is missing: run `make bench-disk`, which builds it")
@@ -220,7 +220,8 @@ def measure_all(arguments, corpus, programs, work, stack):
     containerd = stack.enter_context(Containerd(point / "containerd", short))
     bench.say(f"corpus {corpus.name}: {corpus.files} files, {corpus.megabytes:.0f} MB")
     course = Course(corpus, point, work / corpus.name, programs)
-    course.connect(registry, containerd)
+    course.connect(registry)
+    course = course.on(point, containerd)
     course.publish_image("zstd")
     runs = Runs()
     run_rounds(runs, [(course, contender) for contender in chosen], arguments.rounds, bench.say)

@@ -20,13 +20,15 @@ class CommandFailed(Exception):
 @dataclass(frozen=True)
 class Sample:
     """The cost of one run. `rss_mb` is its largest process, in 2^20 bytes; `synced` the seconds
-    until its bytes were also on disk; `size` the bytes that it wrote or transferred."""
+    until its bytes were also on disk; `size` the bytes that it wrote or transferred; `begin` the
+    time of time.monotonic() at its start."""
     wall: float
     cpu: float
     rss_mb: float
     synced: float = 0.0
     size: int = 0
     notes: dict = field(default_factory=dict)
+    begin: float = 0.0
 
 
 def kill_group(process):
@@ -62,7 +64,7 @@ def measure(command, log, timeout, cwd=None):
         late = f" (killed at its limit of {timeout} s)" if wall >= timeout else ""
         raise CommandFailed(f"{' '.join(command[4:])}: exit status {process.returncode}{late}\n"
                             f"{Path(log).read_text()[-OUTPUT_CHARACTERS:]}")
-    return Sample(wall, usage.ru_utime + usage.ru_stime, int(peak.read_text()) / 1024)
+    return Sample(wall, usage.ru_utime + usage.ru_stime, int(peak.read_text()) / 1024, begin=begin)
 
 
 def shell(command, log, timeout):

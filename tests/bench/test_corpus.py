@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The corpus: the same seed gives the same bytes, and the second version differs as it says."""
+import ast
 import hashlib
 import json
+import os
 import pickle
 import random
 
 import corpora
 import pytest
-from corpus import kernels, tree
+from corpus import copies, kernels, tree
 from corpus.material import ELF_HEADER
 from corpus.mutation import mutate
 
@@ -95,6 +97,37 @@ def test_operations_read_only_written_registers(seed):
             assert max(operation[2:5]) < written
         written += 1
     assert written == registers
+
+
+def test_copies_have_no_file_in_common_and_stay_readable(made, tmp_path):
+    copies.copy_many(made, tmp_path / "many", 2, 1)
+    before, found = contents(made), contents(tmp_path / "many")
+    graphs = [path for path in before if "/fxgraph/" in path or "/aotautograd/" in path]
+    modelinfos = [path for path in before if "modelinfos" in path]
+    assert len(found) == 2 * (len(before) - len(modelinfos)) + len(graphs)
+    large = {content for path, content in before.items() if content in found.values()}
+    assert len(large) >= len(graphs)  # the first copy
+    assert len({content for path, content in found.items() if path.endswith("compile_cache.py")}
+               ) == 4  # of two ranks in two copies
+    for path, content in found.items():
+        if path.endswith(".json"):
+            json.loads(content)
+        elif path.endswith("compile_cache.py"):
+            ast.parse(content)
+        elif "/fxgraph/" in path:
+            pickle.loads(content)
+
+
+def test_huge_shares_unchanged_files_with_its_second_version(made, tmp_path):
+    source = corpora.Corpus("tiny", made, None, 0, 0, 0)
+    huge = corpora.huge(source, tmp_path, 2, 1)
+    before, after = contents(huge.tree), contents(huge.second)
+    changed = {path for path in before if before[path] != after[path]}
+    assert set(before) == set(after) and 0 < len(changed) < len(before) / 4
+    for path in before:
+        shared = os.path.samefile(huge.tree / path, huge.second / path)
+        assert shared == (path not in changed)
+    assert (huge.files, huge.archives) == (len(before), None)
 
 
 def test_counting_a_tree_follows_no_links(tmp_path):

@@ -4,9 +4,11 @@ import contextlib
 import gzip
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import bench
 import contenders
@@ -85,7 +87,7 @@ def test_the_same_course_on_another_disk_writes_there(tmp_path):
 
 
 def test_programs_are_copied_at_the_start(tmp_path):
-    names = ("cachewarm", "limit", "download", "fetch", "openat2")
+    names = ("cachewarm", "limit", "download", "fetch", "openat2", "agent", "api_server")
     for name in names:
         (tmp_path / name).write_text("before")
     programs = course.Programs(peers=tmp_path, **{name: tmp_path / name for name in names})
@@ -102,7 +104,7 @@ def test_limit_takes_as_long_as_its_work_and_its_sync(tmp_path):
     program.chmod(0o755)
     place = at(tmp_path)
     place.largest, place.log = tmp_path / "blob", tmp_path / "log"
-    place.programs = course.Programs(*[program] * 6)
+    place.programs = course.Programs(*[program] * 8)
     place.target.mkdir()
     sample = contenders.limit("pack", "{tree}", "{out}")(place)
     assert (sample.wall, sample.synced) == (1.5, 1.5)
@@ -113,10 +115,26 @@ def test_limit_takes_as_long_as_its_work_and_its_sync(tmp_path):
 def test_fetch_command_names_registry_namespace_and_name(tmp_path):
     place = at(tmp_path)
     place.remote = "127.0.0.1:5000/bench/big"
-    place.programs = course.Programs(*[tmp_path] * 6)
+    place.programs = course.Programs(*[tmp_path] * 8)
     assert place.fetch_command("second", "bundle") == [
         str(tmp_path), str(tmp_path / "target/root"), "oci://127.0.0.1:5000", "bench", "big",
         "second", "bundle"]
+    assert place.fetch_command("bundle", options=["--activate"], store="layout:///store") == [
+        str(tmp_path), "--activate", str(tmp_path / "target/root"), "layout:///store", "bench",
+        "big", "bundle"]
+
+
+def test_agent_is_active_before_its_tree_is_on_disk(tmp_path):
+    program, tree = tmp_path / "fetch", tmp_path / "found"
+    tree.mkdir()
+    (tree / "file").write_bytes(b"12345")
+    program.write_text(f'#!/bin/sh\necho \'{{"tree": "{tree}", "movedBytes": 3}}\'\n')
+    program.chmod(0o755)
+    place = at(tmp_path)
+    place.remote, place.log, place.sync = "127.0.0.1:5000/bench/tiny", tmp_path / "log", lambda: 2.0
+    place.programs = course.Programs(*[program] * 8)
+    sample = contenders.until_active(lambda _: (None, "bundle"))(place)
+    assert (sample.size, sample.synced) == (3, sample.wall + 2)
 
 
 @pytest.mark.parametrize("change,good", [
@@ -138,12 +156,41 @@ def test_updated_tree_has_the_content_of_the_second_version(tmp_path, change, go
         contenders.check_same(tmp_path / "second", tmp_path / "found")
 
 
+def groups_on(corpus, disk="ext4"):
+    """Returns the groups that run on the corpus and this one of two disks."""
+    return {c.group for name, c in bench.entries_of(corpus, ["ext4", "xfs"], lambda _: True)
+            if name == disk}
+
+
 def test_only_a_corpus_with_a_second_version_is_updated(tmp_path):
-    def groups(corpus):
-        return {c.group for _, c in bench.entries_of(corpus, ["ext4"], lambda _: True)}
-    plain = Corpus("tiny", tmp_path, tmp_path, 1, 0, 1)
-    assert "update" not in groups(plain)
-    assert "update" in groups(Corpus("tiny", tmp_path, tmp_path, 1, 0, 1, tmp_path))
+    assert not {"update", "agent"} & groups_on(Corpus("tiny", tmp_path, tmp_path, 1, 0, 1))
+    assert {"update", "agent"} < groups_on(Corpus("tiny", tmp_path, tmp_path, 1, 0, 1, tmp_path))
+
+
+def test_corpus_without_archives_is_for_the_agent_alone(tmp_path):
+    assert groups_on(Corpus("huge", tmp_path, None, 1, 0, 1, tmp_path)) == {"agent"}
+
+
+def test_every_group_runs_on_every_disk_but_downloads(tmp_path):
+    corpus = Corpus("tiny", tmp_path, tmp_path, 1, 0, 1, tmp_path)
+    assert groups_on(corpus) - groups_on(corpus, "xfs") == {"download"}
+
+
+def test_huge_is_left_out_with_the_reason_when_the_disk_is_short(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench.shutil, "disk_usage", lambda _: SimpleNamespace(free=20e9))
+    arguments = SimpleNamespace(small=False, only=re.compile(""))
+    corpus, why = bench.measure_huge(arguments, None, tmp_path, None, Runs())
+    assert corpus is None and why.endswith("has 20 GB of free disk, and huge needs 35")
+
+
+def test_huge_that_cannot_be_made_leaves_the_other_results(tmp_path, monkeypatch):
+    def fails(*_):
+        raise OSError("no space left on device")
+    monkeypatch.setattr(bench.corpora, "huge", fails)
+    arguments, runs = SimpleNamespace(small=True, only=re.compile("")), Runs()
+    small = Corpus("small", tmp_path, tmp_path, 1, 0, 1, tmp_path)
+    assert bench.measure_huge(arguments, small, tmp_path, None, runs) == (None, "failed")
+    assert runs.errors == ["huge: no space left on device"]
 
 
 def test_failed_contender_is_recorded_and_the_round_continues(tmp_path):

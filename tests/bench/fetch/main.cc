@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_fetch [--activate] ROOT STORE NAMESPACE NAME TAG [OLDER]: fetches a tag like the agent, to
-// a complete tree below ROOT. With OLDER, a tag that an earlier run fetched there, it updates that
-// tree. With --activate, it also flips the link that pods mount, and then writes the tree to the
-// disk, as the agent does; it exits after the durable mark is written.
-// Prints the path of the tree, the transferred bytes and the reused bytes as JSON; with --activate
-// also the seconds from its start until the tree was active and until it was durable.
+// bench_fetch [--activate|--durable] ROOT STORE NAMESPACE NAME TAG [OLDER]: fetches a tag like the
+// agent, to a complete tree below ROOT. With OLDER, a tag that an earlier run fetched there, it
+// updates that tree. With --activate, it also flips the link that pods mount. With --durable, it
+// then writes the tree to the disk, as the agent does; it exits after the durable mark is written.
+// Prints the path of the tree, the transferred bytes and the reused bytes as JSON; with an option
+// also the seconds from its start until the tree was active, with --durable until it was durable.
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -43,7 +43,7 @@ namespace {
 using Words = std::vector<std::string>;
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-constexpr std::string_view kActivate = "--activate";
+enum class Until { kComplete, kActive, kDurable };
 
 double SecondsSince(SteadyTime begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -131,7 +131,7 @@ absl::StatusOr<agent::Fetch> StepOf(bundle::Store& store, const Words& words) {
   return step;
 }
 
-absl::StatusOr<std::string> Run(const Words& words, bool activate) {
+absl::StatusOr<std::string> Run(const Words& words, Until until) {
   const SteadyTime begin = std::chrono::steady_clock::now();
   CW_ASSIGN_OR_RETURN(const fingerprint::NodeFacts node,
                       probe::ProbeNode({}, *gpu::MakeCudaProbe()));
@@ -151,33 +151,47 @@ absl::StatusOr<std::string> Run(const Words& words, bool activate) {
   }
   const auto& fetched = std::get<agent::Fetched>(outcome);
   std::string seconds;
-  if (activate) {
+  if (until != Until::kComplete) {
     CW_ASSIGN_OR_RETURN(const auto activation, Activation::Make(root, *store, node));
     CW_RETURN_IF_ERROR(activation->Activate(step.mount, step.generation));
-    const double active = SecondsSince(begin);
-    CW_RETURN_IF_ERROR(activation->WaitUntilDurable(step.generation));
-    seconds = fmt::format(R"(,"activeSeconds":{:.4f},"durableSeconds":{:.4f})", active,
-                          SecondsSince(begin));
+    seconds = fmt::format(R"(,"activeSeconds":{:.4f})", SecondsSince(begin));
+    if (until == Until::kDurable) {
+      CW_RETURN_IF_ERROR(activation->WaitUntilDurable(step.generation));
+      seconds += fmt::format(R"(,"durableSeconds":{:.4f})", SecondsSince(begin));
+    }
   }
   return fmt::format(R"({{"tree":"{}/{}","movedBytes":{},"reusedBytes":{}{}}})", words[0],
                      agent::GenerationPath(step.generation), fetched.packed_bytes,
                      fetched.reused_bytes, seconds);
 }
 
+// Removes the option from the words.
+Until TakeOption(Words& words) {
+  const std::string first = words.empty() ? "" : words.front();
+  const Until until = first == "--durable"    ? Until::kDurable
+                      : first == "--activate" ? Until::kActive
+                                              : Until::kComplete;
+  if (until != Until::kComplete) {
+    words.erase(words.begin());
+  }
+  return until;
+}
+
+int Main(Words words) {
+  const Until until = TakeOption(words);
+  if (words.size() != 5 && words.size() != 6) {
+    std::fputs("usage: bench_fetch [--activate|--durable] ROOT STORE NAMESPACE NAME TAG [OLDER]\n",
+               stderr);
+    return 2;
+  }
+  const absl::StatusOr<std::string> report = Run(words, until);
+  std::puts(report.ok() ? report->c_str() : Message(report.status()).c_str());
+  return report.ok() ? 0 : 1;
+}
+
 }  // namespace
 }  // namespace cachewarm
 
 int main(int argc, char** argv) {
-  std::vector<std::string> words(argv + 1, argv + argc);
-  const bool activate = !words.empty() && words.front() == cachewarm::kActivate;
-  if (activate) {
-    words.erase(words.begin());
-  }
-  if (words.size() != 5 && words.size() != 6) {
-    std::fputs("usage: bench_fetch [--activate] ROOT STORE NAMESPACE NAME TAG [OLDER]\n", stderr);
-    return 2;
-  }
-  const absl::StatusOr<std::string> report = cachewarm::Run(words, activate);
-  std::puts(report.ok() ? report->c_str() : cachewarm::Message(report.status()).c_str());
-  return report.ok() ? 0 : 1;
+  return cachewarm::Main({argv + 1, argv + argc});
 }
