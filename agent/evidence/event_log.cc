@@ -2,11 +2,13 @@
 #include "agent/evidence/event_log.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace cachewarm::agent {
 namespace {
 
 constexpr int64_t kRepeatMs = 100;
+constexpr int64_t kNever = INT64_MIN;
 
 WallTime AtMs(int64_t ms) {
   return WallTime(Duration(ms));
@@ -18,11 +20,8 @@ int64_t ToMs(WallTime time) {
 }  // namespace
 
 void EventLog::Add(const FileEvent& event) {
-  if (events_.size() >= limits_.events_max) {
-    DropBefore(event.time - limits_.keep);
-  }
-  if (events_.size() >= limits_.events_max) {
-    DropOldestHalf();
+  if (AddIfKnown(event)) {
+    return;
   }
   int64_t path = Intern(event.path);
   if (path < 0) {
@@ -33,24 +32,44 @@ void EventLog::Add(const FileEvent& event) {
     Lose(event.time + Duration(1));
     return;
   }
-  const Stored stored{.time_ms = ToMs(event.time),
-                      .mtime_ms = ToMs(event.mtime),
-                      .path = static_cast<uint32_t>(path),
-                      .type = event.type};
+  Store(event, static_cast<uint32_t>(path));
+}
+
+bool EventLog::AddIfKnown(const FileEvent& event) {
+  MakeRoom(event.time);
+  const auto known = numbers_.find(event.path);
+  if (known == numbers_.end()) {
+    return false;
+  }
+  Store(event, known->second);
+  return true;
+}
+
+void EventLog::MakeRoom(WallTime now) {
+  if (events_.size() >= limits_.events_max) {
+    DropBefore(now - limits_.keep);
+  }
+  if (events_.size() >= limits_.events_max) {
+    DropOldestHalf();
+  }
+}
+
+void EventLog::Store(const FileEvent& event, uint32_t path) {
+  const Stored stored{
+      .time_ms = ToMs(event.time), .mtime_ms = ToMs(event.mtime), .path = path, .type = event.type};
   if (!IsRepeat(stored)) {
     events_.push_back(stored);
   }
 }
 
 bool EventLog::IsRepeat(const Stored& stored) {
-  const uint64_t slot = uint64_t{stored.path} << 8U | static_cast<uint64_t>(stored.type);
-  const auto [last, added] = last_ms_.try_emplace(slot, stored.time_ms);
+  int64_t& last_ms = paths_[stored.path].last_ms.at(static_cast<size_t>(stored.type));
   // Keep every write, because each may change the mtime. Also keep an event with an earlier time
   // than the last one: the clock was set back.
-  const bool repeat = !added && stored.type != FileEventType::kWritten &&
-                      stored.time_ms >= last->second && stored.time_ms - last->second < kRepeatMs;
+  const bool repeat = last_ms != kNever && stored.type != FileEventType::kWritten &&
+                      stored.time_ms >= last_ms && stored.time_ms - last_ms < kRepeatMs;
   if (!repeat) {
-    last->second = stored.time_ms;
+    last_ms = stored.time_ms;
   }
   return repeat;
 }
@@ -79,7 +98,7 @@ void EventLog::Read(WallTime begin, WallTime end, EventRecord& out) const {
       out.events.push_back({.type = stored.type,
                             .time = time,
                             .mtime = AtMs(stored.mtime_ms),
-                            .path = *paths_[stored.path]});
+                            .path = *paths_[stored.path].text});
     }
   }
 }
@@ -93,7 +112,9 @@ int64_t EventLog::Intern(const std::string& path) {
   }
   path_bytes_ += path.size();
   const auto number = static_cast<uint32_t>(paths_.size());
-  paths_.push_back(&numbers_.emplace(path, number).first->first);
+  Path& added = paths_.emplace_back();
+  added.text = &numbers_.emplace(path, number).first->first;
+  added.last_ms.fill(kNever);
   return number;
 }
 
@@ -119,13 +140,12 @@ void EventLog::DropOldestHalf() {
 // Drops the paths that no event uses any longer, and renumbers the others.
 void EventLog::Renumber() {
   const std::unordered_map<std::string, uint32_t> old_numbers = std::move(numbers_);
-  const std::vector<const std::string*> old_paths = std::move(paths_);
+  const std::vector<Path> old_paths = std::move(paths_);
   numbers_ = {};
   paths_ = {};
   path_bytes_ = 0;
-  last_ms_ = {};
   for (Stored& stored : events_) {
-    stored.path = static_cast<uint32_t>(Intern(*old_paths[stored.path]));
+    stored.path = static_cast<uint32_t>(Intern(*old_paths[stored.path].text));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -31,6 +32,8 @@ class EventLog {
   // log still has events_max events, drops the older half of them; if it still has too many or too
   // long paths, drops the new event. Windows that begin before a dropped event become incomplete.
   void Add(const FileEvent& event);
+  // Adds an event as Add() does if the log has one of this path; otherwise returns false.
+  bool AddIfKnown(const FileEvent& event);
   // Drops the events that are older than `keep` at `now`.
   void DropOld(WallTime now) { DropBefore(now - limits_.keep); }
   // Marks all windows that begin before `now` as incomplete.
@@ -40,8 +43,6 @@ class EventLog {
   // only the first.
   void Read(WallTime begin, WallTime end, EventRecord& out) const;
 
-  // True if an event of this path was added; false also if all of them were dropped since.
-  bool Knows(const std::string& path) const { return numbers_.contains(path); }
   size_t size() const { return events_.size(); }
 
  private:
@@ -52,6 +53,14 @@ class EventLog {
     FileEventType type = FileEventType::kOpened;
   };
 
+  struct Path {
+    const std::string* text = nullptr;  // a key of numbers_
+    // By type: the time of the last kept event; kNever if there is none.
+    std::array<int64_t, kFileEventTypes> last_ms;
+  };
+
+  void MakeRoom(WallTime now);
+  void Store(const FileEvent& event, uint32_t path);
   // Returns the number of `path`; a new path gets one. Returns -1 for a new path that exceeds
   // paths_max or path_bytes_max.
   int64_t Intern(const std::string& path);
@@ -65,8 +74,7 @@ class EventLog {
   std::deque<Stored> events_;
   std::unordered_map<std::string, uint32_t> numbers_;
   size_t path_bytes_ = 0;
-  std::vector<const std::string*> paths_;  // paths by number; they point to the keys of numbers_
-  std::unordered_map<uint64_t, int64_t> last_ms_;  // by path and type: time of the last kept event
+  std::vector<Path> paths_;  // by number
 };
 
 }  // namespace cachewarm::agent

@@ -19,6 +19,7 @@ enum class FileEventType {
   kMovedTo,      // renamed to this name
   kDirectoryIn,  // found in a directory that was renamed into place
 };
+inline constexpr size_t kFileEventTypes = 6;
 
 struct FileEvent {
   FileEventType type = FileEventType::kOpened;

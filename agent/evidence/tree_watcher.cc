@@ -32,6 +32,7 @@ namespace {
 // the queue holds 16,384 by default.
 constexpr uint64_t kScannedPerRead = 256;
 constexpr size_t kPendingMax = 100'000;
+constexpr size_t kHandledPerTurn = 64;  // events of files between two turns of other threads
 // Longer paths are in no bundle (lib/bundle/policy.h).
 constexpr size_t kPathBytesMax = 1024;
 constexpr Duration kPartialPause(60'000);  // before a partially watched tree is scanned again
@@ -39,10 +40,9 @@ constexpr Duration kPauseMin(1000);
 constexpr Duration kMaintenance(60'000);
 constexpr Duration kCollectMax(10'000);
 constexpr int kDuePollMs = 1000;
-
-std::string Join(const std::string& directory, std::string_view name) {
-  return directory.empty() ? std::string(name) : fmt::format("{}/{}", directory, name);
-}
+// Pause before a read of the queue: engines open files in bursts, and one wake-up costs as much as
+// the events of several files.
+constexpr int kBatchMs = 5;
 
 class InotifyWatcher final : public Watcher {
  public:
@@ -144,6 +144,9 @@ class InotifyWatcher final : public Watcher {
       pollfd waiting[] = {{.fd = inotify_.fd(), .events = POLLIN, .revents = 0},
                           {.fd = wake_.get(), .events = POLLIN, .revents = 0}};
       ::poll(waiting, 2, timeout_ms);
+      if (waiting[0].revents != 0) {
+        ::poll(&waiting[1], 1, kBatchMs);  // a caller that waits for the events ends the pause
+      }
       uint64_t count = 0;
       static_cast<void>(!::read(wake_.get(), &count, sizeof(count)));
       const OwnReadScopes::Ended ended = own_reads_.EndedScopes();
@@ -228,12 +231,16 @@ class InotifyWatcher final : public Watcher {
   // Handles the pending events, and then an overflow. One pass: further ones may arrive meanwhile,
   // as long as engines write.
   void HandlePending(std::unique_lock<std::mutex>& lock, const std::stop_token& stop) {
+    size_t handled = 0;
     for (const PendingEvents::Event& event : pending_.Take()) {
       if (stop.stop_requested()) {
         return;
       }
       Handle(event);
-      LetOthersIn(lock);
+      const bool may_have_scanned = (event.mask & IN_ISDIR) != 0;
+      if (may_have_scanned || ++handled % kHandledPerTurn == 0) {
+        LetOthersIn(lock);
+      }
     }
     if (std::exchange(is_overflowed_, false)) {
       Overflow(clock_.Now());
@@ -262,9 +269,9 @@ class InotifyWatcher final : public Watcher {
       StopWatching(tree);
       return;
     }
-    const std::string path = Join(found->second.path, event.name);
+    std::string path = PathIn(found->second, event.name);
     if ((event.mask & IN_ISDIR) == 0) {
-      Record(tree, path, event.mask, event.time);
+      Record(tree, std::move(path), event.mask, event.time);
     } else if ((event.mask & IN_CREATE) != 0) {
       Scan(tree, path, FileEvent{.type = FileEventType::kCreated, .time = event.time, .path = {}});
     } else if ((event.mask & IN_MOVED_TO) != 0) {
@@ -274,25 +281,25 @@ class InotifyWatcher final : public Watcher {
   }
 
   // Records one event for each bit of `mask`: inotify(7) does not guarantee that only one is set.
-  void Record(Tree& tree, const std::string& path, uint32_t mask, WallTime now) {
-    // Most events are about known paths, and a look-up is cheaper than to match all patterns.
-    if (!tree.log.Knows(path) && IsNoise(path)) {
-      return;
-    }
+  void Record(Tree& tree, std::string path, uint32_t mask, WallTime now) {
     static constexpr std::pair<uint32_t, FileEventType> kTypes[] = {
         {IN_CREATE, FileEventType::kCreated},      {IN_MOVED_TO, FileEventType::kMovedTo},
         {IN_OPEN, FileEventType::kOpened},         {IN_CLOSE_NOWRITE, FileEventType::kRead},
         {IN_CLOSE_WRITE, FileEventType::kWritten},
     };
+    FileEvent event{.time = now, .path = std::move(path)};
     for (const auto& [bit, type] : kTypes) {
       if ((mask & bit) == 0) {
         continue;
       }
-      FileEvent event{.type = type, .time = now, .path = path};
-      if (type == FileEventType::kWritten) {
-        event.mtime = ModifiedAt(tree, path).value_or(now);
+      event.type = type;
+      const bool is_write = type == FileEventType::kWritten;
+      event.mtime = is_write ? ModifiedAt(tree, event.path).value_or(now) : WallTime{};
+      if (own_reads_.Consume(tree.tree.generation, event)) {
+        continue;
       }
-      if (!own_reads_.Consume(tree.tree.generation, event)) {
+      // Most events are about known paths, and a look-up is cheaper than to match all patterns.
+      if (!tree.log.AddIfKnown(event) && !IsNoise(event.path)) {
         tree.log.Add(event);
       }
     }

@@ -41,6 +41,16 @@ struct Place {
   int64_t whole_scan = 0;  // Tree::whole_scans when a scan last found the directory
 };
 
+// Returns the path of `name`, which is in the directory `place`.
+inline std::string PathIn(const Place& place, std::string_view name) {
+  std::string path;
+  path.reserve(place.path.size() + 1 + name.size());
+  if (!place.path.empty()) {
+    path.append(place.path).push_back('/');
+  }
+  return path.append(name);
+}
+
 // Returns true for paths that no bundle can contain. Their events are dropped to save memory.
 inline bool IsNoise(std::string_view path) {
   const caches::Skip skip = caches::CacheTable::AllPresets().Classify(path).skip;

@@ -44,7 +44,11 @@ std::string_view Below(std::string_view directory, std::string_view path) {
 }
 
 std::string DirectoryOf(const CacheKind& kind) {
-  return kind.root.empty() ? std::string(kind.path) : fmt::format("{}/{}", kind.path, kind.root);
+  std::string directory(kind.path);
+  if (!kind.root.empty()) {
+    directory.append("/").append(kind.root);
+  }
+  return directory;
 }
 
 Placement PlaceInKind(const CacheKind& kind, std::string_view path) {

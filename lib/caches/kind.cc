@@ -57,9 +57,11 @@ Placement Classify(const CacheKind& kind, std::string_view path, std::string_vie
   for (const NestedRow& nested : kind.nested) {
     const int depth = Depth(nested.directory);
     const std::string_view directory = Leading(path, depth);
+    if (directory.empty() || nesting >= kNestingMax || !GlobMatches(nested.directory, directory)) {
+      continue;
+    }
     const CacheKind* inner = FindKind(nested.kind);
-    if (directory.empty() || inner == nullptr || nesting >= kNestingMax ||
-        !GlobMatches(nested.directory, directory)) {
+    if (inner == nullptr) {
       continue;
     }
     Placement placement = Classify(*inner, path.substr(directory.size() + 1),

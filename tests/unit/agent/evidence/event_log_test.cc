@@ -105,6 +105,43 @@ TEST(EventLog, ImmediateRepeatIsOneEvent) {
   EXPECT_EQ(log.size(), 3U);
 }
 
+TEST(EventLog, AddIfKnownAddsOnlyEventsOfKnownPaths) {
+  EventLog log({.keep = std::chrono::seconds(10)}, kNow);
+  EXPECT_FALSE(log.AddIfKnown(At(1, "f")));
+  EXPECT_EQ(log.size(), 0U);
+  log.Add(At(2, "f"));
+  EXPECT_TRUE(log.AddIfKnown(At(3, "f")));
+  EXPECT_FALSE(log.AddIfKnown(At(3, "g")));
+  EXPECT_THAT(ReadAll(log, 0, 9).events, testing::ElementsAre(At(2, "f")))
+      << "the second read is a repeat";
+  EXPECT_EQ(log.size(), 2U);
+  log.DropOld(kNow + std::chrono::seconds(20));
+  EXPECT_FALSE(log.AddIfKnown(At(21, "f"))) << "its events were dropped";
+}
+
+TEST(EventLog, AddIfKnownKeepsTheLimitOfEvents) {
+  EventLog log({.events_max = 4}, kNow);
+  for (int second = 1; second <= 9; ++second) {
+    if (!log.AddIfKnown(At(second, "f"))) {
+      log.Add(At(second, "f"));
+    }
+    EXPECT_LE(log.size(), 4U);
+  }
+  EXPECT_FALSE(ReadAll(log, 1, 9).complete);
+}
+
+TEST(EventLog, RepeatsAreCountedPerFileAndType) {
+  EventLog log({}, kNow);
+  for (const FileEventType type :
+       {FileEventType::kOpened, FileEventType::kRead, FileEventType::kCreated,
+        FileEventType::kMovedTo, FileEventType::kDirectoryIn}) {
+    for (const char* path : {"f", "g", "f", "g"}) {
+      log.Add(At(1, path, type));
+    }
+  }
+  EXPECT_EQ(log.size(), 10U);
+}
+
 TEST(EventLog, KeepsEveryWrite) {
   EventLog log({}, kNow);
   FileEvent write = At(0, "f", FileEventType::kWritten);
