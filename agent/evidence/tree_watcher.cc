@@ -32,7 +32,7 @@ namespace {
 // the queue holds 16,384 by default.
 constexpr uint64_t kScannedPerRead = 256;
 constexpr size_t kPendingMax = 100'000;
-constexpr size_t kHandledPerTurn = 64;  // events of files between two turns of other threads
+constexpr size_t kHandledPerTurn = 64;  // events of files until other threads get a turn
 // Longer paths are in no bundle (lib/bundle/policy.h).
 constexpr size_t kPathBytesMax = 1024;
 constexpr Duration kPartialPause(60'000);  // before a partially watched tree is scanned again
@@ -40,9 +40,8 @@ constexpr Duration kPauseMin(1000);
 constexpr Duration kMaintenance(60'000);
 constexpr Duration kCollectMax(10'000);
 constexpr int kDuePollMs = 1000;
-// Pause before a read of the queue: engines open files in bursts, and one wake-up costs as much as
-// the events of several files.
-constexpr int kBatchMs = 5;
+// Engines open files in bursts, and one wake-up costs as much as the events of several files.
+constexpr int kBatchMs = 5;  // pause before the queue is read
 
 class InotifyWatcher final : public Watcher {
  public:
@@ -237,8 +236,7 @@ class InotifyWatcher final : public Watcher {
         return;
       }
       Handle(event);
-      const bool may_have_scanned = (event.mask & IN_ISDIR) != 0;
-      if (may_have_scanned || ++handled % kHandledPerTurn == 0) {
+      if ((event.mask & IN_ISDIR) != 0 || ++handled % kHandledPerTurn == 0) {
         LetOthersIn(lock);
       }
     }
