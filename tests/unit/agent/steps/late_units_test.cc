@@ -132,7 +132,7 @@ TEST_F(LateUnitsTest, ActiveTreeIsOfferedBeforeEarlierOnesOnceTreesWereRenewed) 
   Record(kTree, {Compiled(15, "fa"), Compiled(16, "fb")});
   PollUntil(60);
   Activate(kNextTree, 60, {"inductor/fxgraph/ab/fbundle/e"});
-  Record(kNextTree, {Compiled(65, "fc")});
+  Record(kNextTree, {Compiled(80, "fc")});
   PollUntil(130);
   EXPECT_EQ(Offer().generation, kTree) << "it has more units";
   spec_.warmups[0].renew = 1;
