@@ -16,7 +16,7 @@ struct RootSpaceOptions {
   int64_t limit_bytes = 0;  // setting byteLimit; 0: DiskShares::limit
   DiskShares disk;
   Duration measure{};  // time between two measurements
-  Duration retry{};    // time between two measurements of a root that cannot be used
+  Duration retry{};    // the same while the root cannot be used (LoopOptions::idle)
 };
 
 // Measures the disk of the root directory, and checks that pods can use it. Call on the sync
