@@ -32,6 +32,8 @@ using testing::NodeObject;
 using testing::SeriesValue;
 using testing::WarmupObject;
 
+constexpr int kStepsMax = 30;
+
 // The whole operator over an in-process API server. Only the test advances the clock.
 class DaemonTest : public ::testing::Test {
  protected:
@@ -47,6 +49,8 @@ class DaemonTest : public ::testing::Test {
   ~DaemonTest() override {
     stop_.request_stop();
     if (running_.valid()) {
+      // The end of a replica that serves the webhook takes some seconds.
+      EXPECT_TRUE(InSteps(seconds(3), [&] { return HasEnded(); }));
       EXPECT_TRUE(running_.get().ok());
     }
   }
@@ -72,7 +76,7 @@ class DaemonTest : public ::testing::Test {
   // Waits for `condition` and advances the clock by `step` whenever nothing happens for a second,
   // so that no thread misses a Lease renewal.
   bool InSteps(Duration step, const std::function<bool()>& condition) {
-    for (int i = 0; i < 10; ++i) {
+    for (int i = 0; i < kStepsMax; ++i) {
       if (Eventually(condition, seconds(1))) {
         return true;
       }
@@ -80,6 +84,8 @@ class DaemonTest : public ::testing::Test {
     }
     return false;
   }
+
+  bool HasEnded() const { return running_.wait_for(seconds(0)) == std::future_status::ready; }
 
   bool Leads() const { return SeriesValue(registry_->Serialize(), "cachewarm_leader") == 1; }
 
@@ -317,12 +323,6 @@ class DaemonWithWebhook : public DaemonTest {
     PutWebhook();
   }
 
-  // Draining takes some seconds.
-  ~DaemonWithWebhook() override {
-    stop_.request_stop();
-    EXPECT_TRUE(!running_.valid() || InSteps(seconds(3), [&] { return HasEnded(); }));
-  }
-
   // Without a caBundle.
   void PutWebhook() {
     server_.Put(
@@ -356,8 +356,6 @@ class DaemonWithWebhook : public DaemonTest {
     server_.Put(kube::kSecrets,
                 {{"metadata", {{"name", "cachewarm-webhook"}, {"namespace", config_.ns}}}});
   }
-
-  bool HasEnded() const { return running_.wait_for(seconds(0)) == std::future_status::ready; }
 };
 
 TEST_F(DaemonWithWebhook, DaemonIsNotReadyBeforeServing) {
@@ -380,7 +378,7 @@ TEST_F(DaemonWithWebhook, LostLeaseEndsDaemonAfterDraining) {
   clock_.Advance(seconds(15));
   EXPECT_FALSE(HasEnded()) << "kubelet may not have probed three times";
   EXPECT_FALSE(log_.Has("webhook stopped"));
-  EXPECT_TRUE(InSteps(seconds(2), [&] { return HasEnded(); }));
+  ASSERT_TRUE(InSteps(seconds(2), [&] { return HasEnded(); }));
   EXPECT_TRUE(absl::IsAborted(running_.get()));
 }
 
@@ -397,7 +395,7 @@ TEST_F(DaemonWithWebhook, ReplicaThatLostItsLeaseLeavesTheCaBundleToTheNextLeade
   clock_.Advance(seconds(14));
   EXPECT_FALSE(Eventually([&] { return HasCaBundle(); }, seconds(1)));
   EXPECT_FALSE(HasEnded());
-  EXPECT_TRUE(InSteps(seconds(3), [&] { return HasEnded(); }));
+  ASSERT_TRUE(InSteps(seconds(3), [&] { return HasEnded(); }));
   EXPECT_TRUE(absl::IsAborted(running_.get()));
 }
 
