@@ -102,7 +102,8 @@ class Group:
 
 @pytest.fixture
 def course(tmp_path):
-    return SimpleNamespace(log=tmp_path / "log", fetch_command=lambda tag: ["fetch", tag])
+    return SimpleNamespace(log=tmp_path / "log",
+                           fetch_command=lambda tag, options=(): ["fetch", tag, *options])
 
 
 def test_run_that_the_kernel_killed_is_a_result(course, monkeypatch):
