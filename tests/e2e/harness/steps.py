@@ -14,6 +14,8 @@ def accept(kubectl: Kubectl, server: ModelServer | Sleeper, **spec) -> Warmup:
     starts is the builder, unless `compile` says otherwise."""
     deployment = server.deployment()
     deployment["spec"]["replicas"] = 0
+    # No hold lasts longer than half of it, and a cold start takes minutes on a slow machine.
+    deployment["spec"]["progressDeadlineSeconds"] = 3600
     kubectl.apply(deployment)
     spec["compile"] = {"builder": "FirstPod", **spec.get("compile", {})}
     kubectl.apply(warmup_for(deployment, **spec))
