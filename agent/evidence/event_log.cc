@@ -20,9 +20,7 @@ int64_t ToMs(WallTime time) {
 }  // namespace
 
 void EventLog::Add(const FileEvent& event) {
-  if (AddIfKnown(event)) {
-    return;
-  }
+  MakeRoom(event.time);
   int64_t path = Intern(event.path);
   if (path < 0) {
     DropBefore(event.time - limits_.keep);

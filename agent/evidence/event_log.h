@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -55,7 +56,7 @@ class EventLog {
 
   struct Path {
     const std::string* text = nullptr;  // a key of numbers_
-    // By type: the time of the last kept event; kNever if there is none.
+    // By type: the time of the last kept event; INT64_MIN if there is none.
     std::array<int64_t, kFileEventTypes> last_ms;
   };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,7 +20,7 @@ enum class FileEventType {
   kMovedTo,      // renamed to this name
   kDirectoryIn,  // found in a directory that was renamed into place
 };
-inline constexpr size_t kFileEventTypes = 6;
+inline constexpr size_t kFileEventTypes = static_cast<size_t>(FileEventType::kDirectoryIn) + 1;
 
 struct FileEvent {
   FileEventType type = FileEventType::kOpened;

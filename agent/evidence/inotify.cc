@@ -78,7 +78,7 @@ void Inotify::Drain(const std::function<void(const Event&)>& each) {
   if (::ioctl(fd_.get(), FIONREAD, &queued) != 0) {
     return;
   }
-  std::array<char, 64U << 10U> buffer;  // not set to zero, which would cost more than a short read
+  std::array<char, 64U << 10U> buffer;  // not zeroed: that would cost more than a short read
   while (queued > 0) {
     const ssize_t got = ::read(fd_.get(), buffer.data(), buffer.size());
     if (got <= 0) {

@@ -291,13 +291,12 @@ class InotifyWatcher final : public Watcher {
         continue;
       }
       event.type = type;
-      const bool is_write = type == FileEventType::kWritten;
-      event.mtime = is_write ? ModifiedAt(tree, event.path).value_or(now) : WallTime{};
-      if (own_reads_.Consume(tree.tree.generation, event)) {
-        continue;
+      if (type == FileEventType::kWritten && !IsNoise(event.path)) {
+        event.mtime = ModifiedAt(tree, event.path).value_or(now);
       }
       // Most events are about known paths, and a look-up is cheaper than to match all patterns.
-      if (!tree.log.AddIfKnown(event) && !IsNoise(event.path)) {
+      if (!own_reads_.Consume(tree.tree.generation, event) && !tree.log.AddIfKnown(event) &&
+          !IsNoise(event.path)) {
         tree.log.Add(event);
       }
     }
