@@ -58,8 +58,8 @@ bool ComponentMatches(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-// Returns true if the letters before the first wildcard of `pattern` show that it does not match.
-// Almost every row of a table differs from a path there, and this is cheaper than components.
+// Returns true if `path` differs from `pattern` before the first wildcard. Most rows of a table do
+// not match a path, and this shows it sooner than a comparison of components.
 bool DiffersBeforeWildcard(std::string_view pattern, std::string_view path) {
   const size_t shorter = std::min(pattern.size(), path.size());
   for (size_t i = 0; i < shorter && pattern[i] != '*' && pattern[i] != '?'; ++i) {

@@ -64,7 +64,7 @@ kube::ObjectName NameOfPod(const api::Pod& pod) {
 enum class GateState {
   kGone,       // the pod is gone, replaced, or released
   kMoved,      // the gate has another index, so that every patch with the old one fails
-  kUnchanged,  // or it cannot be determined
+  kUnchanged,  // also if the pod cannot be read
 };
 
 GateState ReadGateState(kube::Client& client, const api::Pod& pod, std::stop_token stop) {
