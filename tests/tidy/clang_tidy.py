@@ -45,7 +45,9 @@ def reach(name):
 
 
 def stamp(names, flags, salt):
-    digest = hashlib.sha256(salt + "\0".join(flags).encode())
+    """The same for every checkout: a clean one beside ours need not read a folder again."""
+    flags = "\0".join(flags).replace(str(ROOT), ".")
+    digest = hashlib.sha256(salt + flags.encode())
     for path in sorted(frozenset().union(*map(reach, names))):
         digest.update(path.encode() + b"\0" + (ROOT / path).read_bytes())
     return CACHE / digest.hexdigest()
