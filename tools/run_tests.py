@@ -179,6 +179,7 @@ def programs(stages):
 
 def e2e(stages, folder):
     """On one cluster that stays up; slow tests run too."""
+    must(stages, "installing vLLM", "tools/setup/engines-venv")
     programs(stages)
     must(stages, "starting the cluster", "tests/cluster/cluster", "up")
     folders = [folder] if folder else ["test_cluster", "crds", "main_job", "engines", "evidence",

@@ -83,6 +83,7 @@ def warm_start(kubectl: Kubectl, pod: dict) -> float:
     return seconds
 
 
+@pytest.mark.slow
 def test_annotated_vllm_compiles_once_per_gpu_type_and_starts_in_half_the_time(
     kubectl: Kubectl, product: Product, logs_are_read
 ):

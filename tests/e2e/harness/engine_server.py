@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads of real engines beside torch: tests/workload/{vllm,jax,numba}_server.py in the
-environment that tools/setup/engines-venv installs. Like the model server they run from
+environments that tools/setup/engines-venv (vLLM) and jit-venv (JAX, Numba) install. Like the model server they run from
 localhost/cachewarm-workload with the machine's /usr and the environment as read-only host paths."""
 
 import os
@@ -18,32 +18,29 @@ PORT = 8080
 _INIT = re.compile(r"init engine .* took ([0-9.]+) s")
 
 
-def engines_directory() -> str:
+def environment(engine: str) -> str:
     cache = Path(os.environ.get("CACHEWARM_CACHE") or Path.home() / ".cache" / "cachewarm")
-    return str((cache / "engines" / "current").resolve())
+    return str((cache / ("engines" if engine == "vllm" else "jit") / "current").resolve())
 
 
 def engine_server(name: str, engine: str, nodes: tuple[str, ...]) -> Sleeper:
     """A Deployment without replicas, with at most one pod on each of the nodes. `engine` is vllm,
     jax or numba."""
+    installed = environment(engine)
     volumes = {
         "usr": {"hostPath": {"path": "/usr"}},
-        "engines": {"hostPath": {"path": engines_directory()}},
+        "engines": {"hostPath": {"path": installed}},
         "tmp": {"emptyDir": {}},
         "shm": {"emptyDir": {"medium": "Memory"}},
     }
-    mounts = [("usr", "/usr"), ("engines", engines_directory()), ("tmp", "/tmp")]
+    mounts = [("usr", "/usr"), ("engines", installed), ("tmp", "/tmp")]
     arguments = ["--port", str(PORT)] if engine == "vllm" else []
     path = "/health" if engine == "vllm" else "/readyz"
     settings = {"HOME": "/tmp", "OMP_NUM_THREADS": "2", "PORT": str(PORT)}
     container = {
         "image": "localhost/cachewarm-workload:1",
         "imagePullPolicy": "IfNotPresent",
-        "command": [
-            f"{engines_directory()}/bin/python",
-            f"/opt/model/{engine}_server.py",
-            *arguments,
-        ],
+        "command": [f"{installed}/bin/python", f"/opt/model/{engine}_server.py", *arguments],
         "env": [{"name": key, "value": value} for key, value in settings.items()],
         "readinessProbe": {"httpGet": {"path": path, "port": PORT}, "periodSeconds": 1},
         "volumeMounts": [
