@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads of real engines beside torch: tests/workload/{vllm,jax,numba}_server.py in the
-environments that tools/setup/engines-venv (vLLM) and jit-venv (JAX, Numba) install. Like the model server they run from
-localhost/cachewarm-workload with the machine's /usr and the environment as read-only host paths."""
+environments that tools/setup/engines-venv (vLLM) and jit-venv (JAX, Numba) install. Like the model
+server they run from localhost/cachewarm-workload with the machine's /usr and the environment as
+read-only host paths."""
 
 import os
 import re
