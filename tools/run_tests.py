@@ -177,9 +177,15 @@ def programs(stages):
     must(stages, "building the images", "tools/stage", "images")
 
 
+def starts_vllm(folder):
+    """True if a slow test of the folder or file below tests/e2e, or of all, starts vLLM."""
+    return not folder or Path(folder).parts[0] in ("engines", "evidence")
+
+
 def e2e(stages, folder):
     """On one cluster that stays up; slow tests run too."""
-    must(stages, "installing vLLM", "tools/setup/engines-venv")
+    if starts_vllm(folder):
+        must(stages, "installing vLLM", "tools/setup/engines-venv")
     programs(stages)
     must(stages, "starting the cluster", "tests/cluster/cluster", "up")
     folders = [folder] if folder else ["test_cluster", "crds", "main_job", "engines", "evidence",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of tools/run_tests.py: what it counts, and what fails a run."""
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -89,3 +90,13 @@ def test_a_stage_that_failed_before_fails_the_run(tmp_path, monkeypatch, capsys)
     monkeypatch.setenv("CACHEWARM_STAGES", str(tmp_path / "stages"))
     code, out = end_of(run_tests.Stages(), capsys)
     assert code == 1 and "clang-tidy" in out
+
+
+def test_vllm_is_installed_for_exactly_the_folders_that_start_it():
+    e2e = run_tests.ROOT / "tests/e2e"
+    starting = {path.parent.name for path in e2e.rglob("test_*.py")
+                if re.search(r'engine_server\("\w+", "vllm"', path.read_text())}
+    assert starting == {"engines", "evidence"}
+    folders = {path.name for path in e2e.iterdir() if any(path.glob("test_*.py"))}
+    assert {folder for folder in folders if run_tests.starts_vllm(folder)} == starting
+    assert run_tests.starts_vllm(None) and run_tests.starts_vllm("engines/test_vllm.py")
