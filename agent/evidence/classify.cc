@@ -2,8 +2,9 @@
 #include "agent/evidence/classify.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 
 namespace cachewarm::agent {
@@ -29,41 +30,29 @@ bool Changed(const FileEvent& event, WallTime begin) {
   }
 }
 
-bool Arrived(const FileEvent& event, const Placement& placement, WallTime begin) {
-  return event.type == FileEventType::kDirectoryIn ? placement.directory_is_write
-                                                   : Changed(event, begin);
+bool Arrived(const FileEvent& event, bool directory_is_write, WallTime begin) {
+  return event.type == FileEventType::kDirectoryIn ? directory_is_write : Changed(event, begin);
 }
 
-// Counts the events of one start. Its sets hold paths, so that each file counts once.
+// Collects what the events of one start did to each file, so that each file counts once.
 class Tally {
  public:
-  Tally(const caches::CacheTable& table, WallTime begin) : table_(table), begin_(begin) {}
+  Tally(const caches::CacheTable& table, WallTime begin, size_t events)
+      : table_(table), begin_(begin) {
+    files_.reserve(events / 2);  // most files are opened and read
+  }
 
   void Add(const FileEvent& event) {
-    const Placement& placement = Place(event.path);
-    if (!placement.carried()) {
+    File& file = Find(event.path);
+    if (!file.carried) {
       return;
     }
-    const bool written = Arrived(event, placement, begin_);
-    switch (placement.role) {
-      case Role::kIndex:
-        AddIndex(event, written);
-        break;
-      case Role::kNative:
-        if (written) {
-          native_.insert(event.path);
-        }
-        break;
-      case Role::kProbeMarker:
-        if (written) {
-          probes_.insert(event.path.substr(0, event.path.size() - kMarkerEnd.size()));
-        }
-        break;
-      case Role::kOutput:
-      case Role::kContent:
-        break;
+    const bool arrived = Arrived(event, file.directory_is_write, begin_);
+    if (file.role == Role::kIndex) {
+      AddIndex(file, event, arrived);
     }
-    if (written && placement.role != Role::kContent) {
+    file.written = file.written || arrived;
+    if (arrived && file.role != Role::kContent) {
       first_product_ = first_product_.value_or(event.time);
       last_product_ = event.time;
     }
@@ -71,15 +60,15 @@ class Tally {
 
   // `started` is the start of the container.
   Observation Result(bool complete, WallTime started) const {
-    std::set<std::string> opened = read_;
-    std::set_difference(held_.begin(), held_.end(), written_.begin(), written_.end(),
-                        std::inserter(opened, opened.end()));
     Observation seen;
-    seen.entries_opened = static_cast<int>(opened.size());
-    seen.entries_written = static_cast<int>(written_.size());
-    seen.native_built = static_cast<int>(
-        std::count_if(native_.begin(), native_.end(),
-                      [this](const std::string& path) { return !probes_.contains(path); }));
+    for (const auto& [path, file] : files_) {
+      if (file.role == Role::kIndex) {
+        seen.entries_opened += file.read || (file.held && !file.written) ? 1 : 0;
+        seen.entries_written += file.written ? 1 : 0;
+      } else if (file.role == Role::kNative && file.written) {
+        seen.native_built += IsProbe(path) ? 0 : 1;
+      }
+    }
     if (first_product_.has_value() && last_index_.has_value()) {
       seen.compile_span = *last_index_ - *first_product_;
     }
@@ -91,6 +80,15 @@ class Tally {
   }
 
  private:
+  struct File {
+    bool carried = false;
+    bool directory_is_write = false;
+    Role role = Role::kContent;
+    bool written = false;
+    bool read = false;
+    bool held = false;  // opened, and not closed after writing
+  };
+
   static api::StartResult Name(const Observation& seen) {
     if (seen.entries_written > 0) {
       return seen.entries_opened > 0 ? api::StartResult::kPartial : api::StartResult::kMiss;
@@ -101,28 +99,36 @@ class Tally {
     return seen.entries_opened > 0 ? api::StartResult::kHit : api::StartResult::kInert;
   }
 
-  // Updates the sets for an event of an index entry (a file with Role::kIndex). An open file
-  // (held_) counts as read already, because a mapped file (dlopen) is closed only when the process
-  // exits. The close of a file that was open for writing removes it from held_, because it was not
-  // opened to be read.
-  void AddIndex(const FileEvent& event, bool written) {
-    if (written) {
-      written_.insert(event.path);
+  // Updates an index entry (a file with Role::kIndex) for an event. An open file (held) counts as
+  // read already, because a mapped file (dlopen) is closed only when the process exits. The close
+  // of a file that was open for writing ends that, because it was not opened to be read.
+  void AddIndex(File& file, const FileEvent& event, bool arrived) {
+    if (arrived) {
       last_index_ = event.time;
     } else if (event.type == FileEventType::kOpened) {
-      held_.insert(event.path);
-    } else if (event.type == FileEventType::kRead && !written_.contains(event.path)) {
-      read_.insert(event.path);
+      file.held = true;
+    } else if (event.type == FileEventType::kRead && !file.written) {
+      file.read = true;
     }
     if (event.type == FileEventType::kWritten) {
-      held_.erase(event.path);
+      file.held = false;
     }
   }
 
-  const Placement& Place(const std::string& path) {
-    const auto [at, added] = placements_.try_emplace(path);
+  // Returns true if the marker beside a native file says that it only tests the compiler.
+  bool IsProbe(std::string_view native) const {
+    const auto marker = files_.find(std::string(native).append(kMarkerEnd));
+    return marker != files_.end() && marker->second.role == Role::kProbeMarker &&
+           marker->second.written;
+  }
+
+  File& Find(const std::string& path) {
+    const auto [at, added] = files_.try_emplace(path);
     if (added) {
-      at->second = table_.Classify(path);
+      const Placement placement = table_.Classify(path);
+      at->second = {.carried = placement.carried(),
+                    .directory_is_write = placement.directory_is_write,
+                    .role = placement.role};
     }
     return at->second;
   }
@@ -130,12 +136,7 @@ class Tally {
   const caches::CacheTable& table_;
   const WallTime begin_;
   // By path. The keys refer to the paths of the events, which outlive the tally.
-  std::unordered_map<std::string_view, Placement> placements_;
-  std::set<std::string> read_;
-  std::set<std::string> held_;
-  std::set<std::string> written_;
-  std::set<std::string> native_;
-  std::set<std::string> probes_;
+  std::unordered_map<std::string_view, File> files_;
   std::optional<WallTime> first_product_;
   std::optional<WallTime> last_product_;
   std::optional<WallTime> last_index_;
@@ -145,7 +146,7 @@ class Tally {
 
 Observation ClassifyStart(const EventRecord& record, const api::StartWindow& start,
                           const caches::CacheTable& table) {
-  Tally tally(table, WindowBegin(start));
+  Tally tally(table, WindowBegin(start), record.events.size());
   for (const FileEvent& event : record.events) {
     tally.Add(event);
   }
@@ -160,7 +161,8 @@ std::map<std::string, WallTime> CompiledIn(const EventRecord& record, WallTime b
       continue;
     }
     const Placement placement = table.Classify(event.path);
-    if (placement.carried() && placement.role == Role::kIndex && Arrived(event, placement, begin)) {
+    if (placement.carried() && placement.role == Role::kIndex &&
+        Arrived(event, placement.directory_is_write, begin)) {
       compiled.try_emplace(event.path, event.time);
     }
   }

@@ -58,12 +58,21 @@ bool ComponentMatches(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-// Returns true if `path` differs from `pattern` before the first wildcard. Most rows of a table do
-// not match a path, and this shows it sooner than a comparison of components.
-bool DiffersBeforeWildcard(std::string_view pattern, std::string_view path) {
+bool IsWildcard(char c) {
+  return c == '*' || c == '?';
+}
+
+// Returns true if `path` differs from `pattern` before its first or after its last wildcard. Most
+// rows of a table do not match a path, and this shows it sooner than a comparison of components.
+bool DiffersOutsideWildcards(std::string_view pattern, std::string_view path) {
   const size_t shorter = std::min(pattern.size(), path.size());
-  for (size_t i = 0; i < shorter && pattern[i] != '*' && pattern[i] != '?'; ++i) {
+  for (size_t i = 0; i < shorter && !IsWildcard(pattern[i]); ++i) {
     if (pattern[i] != path[i]) {
+      return true;
+    }
+  }
+  for (size_t i = 1; i <= shorter && !IsWildcard(pattern[pattern.size() - i]); ++i) {
+    if (pattern[pattern.size() - i] != path[path.size() - i]) {
       return true;
     }
   }
@@ -73,7 +82,7 @@ bool DiffersBeforeWildcard(std::string_view pattern, std::string_view path) {
 }  // namespace
 
 bool GlobMatches(std::string_view pattern, std::string_view path) {
-  if (DiffersBeforeWildcard(pattern, path)) {
+  if (DiffersOutsideWildcards(pattern, path)) {
     return false;
   }
   Cursor want(pattern);
