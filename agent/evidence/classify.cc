@@ -37,9 +37,9 @@ bool Arrived(const FileEvent& event, bool directory_is_write, WallTime begin) {
 // Collects what the events of one start did to each file, so that each file counts once.
 class Tally {
  public:
-  Tally(const caches::CacheTable& table, WallTime begin, size_t events)
+  Tally(const caches::CacheTable& table, WallTime begin, size_t event_count)
       : table_(table), begin_(begin) {
-    files_.reserve(events / 2);  // most files are opened and read
+    files_.reserve(event_count / 2);  // most files are opened and read
   }
 
   void Add(const FileEvent& event) {
@@ -101,7 +101,7 @@ class Tally {
 
   // Updates an index entry (a file with Role::kIndex) for an event. An open file (held) counts as
   // read already, because a mapped file (dlopen) is closed only when the process exits. The close
-  // of a file that was open for writing ends that, because it was not opened to be read.
+  // of a file that was open for writing undoes that, because it was not opened to be read.
   void AddIndex(File& file, const FileEvent& event, bool arrived) {
     if (arrived) {
       last_index_ = event.time;

@@ -45,7 +45,7 @@ def reach(name):
 
 
 def stamp(names, flags, salt):
-    """The same for every checkout: a clean one beside ours need not read a folder again."""
+    """The mark of these files, which exists if they were clean. The same in every checkout."""
     flags = "\0".join(flags).replace(str(ROOT), ".")
     digest = hashlib.sha256(salt + flags.encode())
     for path in sorted(frozenset().union(*map(reach, names))):
