@@ -36,6 +36,9 @@ class Watched:
             self._seen.append(line.strip())
             self._first.set()
 
+    def __repr__(self) -> str:
+        return f"{' '.join(self._words[1:3])}: {' '.join(value or '-' for value in self._seen)}"
+
     @property
     def lowest(self) -> int:
         return min(int(value or 0) for value in self._seen)
