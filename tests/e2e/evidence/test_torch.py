@@ -5,12 +5,11 @@ seconds are what the pods' own logs say, also after restarts."""
 import pytest
 from harness import pods
 from harness.cluster import Cluster
-from harness.evidence import NODES, Logged, assert_reported_after_restarts, measure
+from harness.evidence import NODES, assert_reported_after_restarts, measure, read_start
 from harness.kubectl import Kubectl
 from harness.model_server import ModelServer
 from harness.product import Product
 from harness.prometheus import Monitoring
-from harness.steps import until_ready
 
 WARM_STARTS = 9
 SERVER = ModelServer(name="torch", size="medium", nodes=NODES, one_per_node=True)
@@ -20,13 +19,7 @@ SERVER = ModelServer(name="torch", size="medium", nodes=NODES, one_per_node=True
 def test_prometheus_reports_nine_hits_in_ten_starts_of_torch(
     kubectl: Kubectl, product: Product, cluster: Cluster, monitored: Monitoring
 ):
-    def read(pod: dict) -> Logged:
-        seen = pods.start(kubectl, until_ready(kubectl, pod, 400))
-        assert seen.right, seen
-        result = "hit" if seen.full_hit else "cold" if seen.cold else "partial"
-        return Logged(result, seen.total_s)
-
-    measured = measure(kubectl, cluster, SERVER, read, WARM_STARTS)
+    measured = measure(kubectl, cluster, SERVER, lambda pod: read_start(kubectl, pod), WARM_STARTS)
     assert measured.share("hit") == 0.9, measured
     assert_reported_after_restarts(monitored, product, measured)
 

@@ -12,7 +12,7 @@ from .model_server import ModelServer
 from .product import Product
 from .prometheus import Monitoring, documented_query
 from .sleeper import Sleeper
-from .steps import accept, add_pod, replace
+from .steps import accept, add_pod, replace, until_ready
 from .waiting import wait_for
 from .warmup import Warmup
 
@@ -35,9 +35,10 @@ class Logged:
 
 @dataclass
 class Measured:
-    """The starts of one workload by the logs of its pods, without that of the builder."""
+    """The starts of one workload by the logs of its pods. The builder is in no share."""
 
     warmup: Warmup
+    builder: Logged
     cold: Logged
     warm: list[Logged] = field(default_factory=list)
 
@@ -54,11 +55,27 @@ class Measured:
 
     @property
     def saved_seconds(self) -> float:
-        return sum(self.cold.seconds - each.seconds for each in self.warm)
+        """By the rule of operator/plan/starts/savings.h. Its limit is the median time to the last
+        compiled file, here of two starts that compile almost until they are ready."""
+        most = (self.builder.seconds + self.cold.seconds) / 2
+        return sum(min(self.cold.seconds - each.seconds, most) for each in self.warm)
 
     @property
     def margin_seconds(self) -> float:
         return max(SHARE * self.saved_seconds, SECONDS_PER_START * len(self.warm))
+
+    def assert_saved(self, reported_seconds: float) -> None:
+        logged = self.saved_seconds
+        print(f"saved {logged:.1f} s by the pods' logs, {reported_seconds:.1f} s as reported")
+        assert logged > 2 * self.margin_seconds, "the model is too small to measure with"
+        assert abs(reported_seconds - logged) <= self.margin_seconds, (reported_seconds, logged)
+
+
+def read_start(kubectl: Kubectl, pod: dict) -> Logged:
+    """Waits until a pod of model_server.py is Ready."""
+    seen = pods.start(kubectl, until_ready(kubectl, pod, 400))
+    assert seen.right, seen
+    return Logged("hit" if seen.full_hit else "cold" if seen.cold else "partial", seen.total_s)
 
 
 def measure(
@@ -76,7 +93,7 @@ def measure(
     builder = read(add_pod(kubectl, server.name))
     assert builder.result == "cold", builder
     warmup.wait_bundles(1)
-    measured = Measured(warmup, read(add_pod(kubectl, server.name)))
+    measured = Measured(warmup, builder, read(add_pod(kubectl, server.name)))
     assert measured.cold.result == "cold", measured.cold
     warmup.wait_counted(measured.counts)
     cluster.verb("registry-throttle", "unlimited")
@@ -84,7 +101,7 @@ def measure(
     for _ in range(warm_starts):
         measured.warm.append(read(replace(kubectl, pods.of(kubectl, server.name)[0])))
         warmup.wait_counted(measured.counts)
-    print(f"cold {measured.cold}, warm {measured.warm}")
+    print(f"builder {builder}, cold {measured.cold}, warm {measured.warm}")
     return measured
 
 
@@ -120,10 +137,7 @@ def assert_reported(monitoring: Monitoring, measured: Measured) -> float:
         30,
         kubectl,
     )
-    logged = measured.saved_seconds
-    print(f"saved {logged:.1f} s by the pods' logs, {reported:.1f} s by Prometheus")
-    assert logged > 2 * measured.margin_seconds, "the model is too small to measure with"
-    assert abs(reported - logged) <= measured.margin_seconds, (reported, logged)
+    measured.assert_saved(reported)
     return reported
 
 
