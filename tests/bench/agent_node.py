@@ -12,6 +12,7 @@ from processes import OUTPUT_CHARACTERS, CommandFailed, Server
 
 NODE_CACHES = "/apis/cachewarm.io/v1alpha1/nodecaches"
 NODE = "bench"
+KEY = 64 * "0"
 POLL_SECONDS = 0.05
 DISK_LIMIT = 1 << 40
 
@@ -21,7 +22,7 @@ def node_cache(namespace, name, digest, size):
     return {"apiVersion": "cachewarm.io/v1alpha1", "kind": "NodeCache", "metadata": {"name": NODE},
             "spec": {"warmups": [{"uid": "bench", "namespace": namespace, "name": name,
                                   "runAs": ["image"], "bundles": [
-                                      {"key": "bench", "digest": digest, "bytes": size}]}]}}
+                                      {"key": KEY, "digest": digest, "bytes": size}]}]}}
 
 
 def bundle_in(status, digest):

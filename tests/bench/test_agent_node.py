@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent beside an API server: a bundle is requested once, then replaced, and awaited."""
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import agent_node
 import pytest
+import yaml
 from processes import CommandFailed
 
+CRD = Path(__file__).parents[2] / "crds/nodecaches.yaml"
 DIGEST = "sha256:00"
 
 
@@ -22,6 +26,23 @@ def reporting(monkeypatch, node, *states):
     monkeypatch.setattr(node, "request", lambda *_: {"status": {"warmups": [
         {"bundles": [{"digest": "sha256:older", "state": "Active"},
                      {"digest": DIGEST, "state": next(answers)}]}]}})
+
+
+def broken_patterns(schema, value, path):
+    """The paths of the strings that do not match the pattern in their schema."""
+    if isinstance(value, dict):
+        return [found for name, each in value.items()
+                for found in broken_patterns(schema["properties"][name], each, f"{path}.{name}")]
+    if isinstance(value, list):
+        return [found for each in value for found in broken_patterns(schema["items"], each, path)]
+    return [] if re.search(schema.get("pattern", ""), str(value)) else [path]
+
+
+def test_the_agent_accepts_the_request():
+    wanted = agent_node.node_cache("bench", "big", "sha256:" + 64 * "a", 1)
+    version = yaml.safe_load(CRD.read_text())["spec"]["versions"][0]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assert broken_patterns(spec, wanted["spec"], "spec") == []
 
 
 def test_second_bundle_replaces_the_first(node, monkeypatch):
