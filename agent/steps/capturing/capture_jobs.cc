@@ -34,6 +34,17 @@ absl::Status DamagedError(const std::string& generation) {
       "the builder's directory {} contains damaged files; another builder is needed", generation));
 }
 
+// For a builder whose tree RetireForeignTrees() moved aside: it started with code that was compiled
+// elsewhere or that a power cut may have damaged.
+constexpr std::string_view kTreeRetired =
+    "the builder's directory was replaced after the builder had started, because the node lost "
+    "power "
+    "or has other hardware than before; another builder is needed";
+
+bool HasTree(const fs::Dir& root, const std::string& generation) {
+  return !absl::IsNotFound(root.OpenDir(GenerationPath(generation)).status());
+}
+
 api::StartWindow StartOf(const api::CaptureRequest& request) {
   return {.started_time = request.started_time, .ready_time = request.ready_time};
 }
@@ -117,6 +128,10 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
   if (IsDamagedTree(context_.root, generation)) {
     return RecordError(DamagedError(generation), is_harvest, capture);
   }
+  if (!is_harvest && !HasTree(context_.root, generation)) {
+    context_.metrics.captures.Add({"failed"});
+    return Refuse(capture, api::reason::kNothingToCapture, std::string(kTreeRetired));
+  }
   if (is_harvest && !MayHarvest(order, capture)) {
     return;
   }
@@ -151,7 +166,7 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
 
 bool Captures::MayHarvest(const CaptureOrder& order, Capture& capture) {
   if (!order.harvest.refusal.empty()) {
-    Refuse(capture, order.harvest.refusal);
+    Refuse(capture, api::reason::kHarvestRefused, order.harvest.refusal);
     return false;
   }
   if (!order.harvest.wait.empty()) {
@@ -163,9 +178,9 @@ bool Captures::MayHarvest(const CaptureOrder& order, Capture& capture) {
   return order.harvest.used != nullptr;
 }
 
-void Captures::Refuse(Capture& capture, std::string message) {
+void Captures::Refuse(Capture& capture, std::string_view reason, std::string message) {
   capture.status.state = api::CaptureState::kFailed;
-  capture.status.reason = std::string(api::reason::kHarvestRefused);
+  capture.status.reason = std::string(reason);
   capture.status.message = std::move(message);
   capture.done = true;
 }
@@ -309,7 +324,7 @@ void Captures::RecordError(const absl::Status& status, bool is_harvest, Capture&
                 fmt::format("{} ({} times)", Message(status), capture.changed));
   }
   if (is_harvest && !IsWorthWaiting(status)) {
-    return Refuse(capture, Message(status));
+    return Refuse(capture, api::reason::kHarvestRefused, Message(status));
   }
   const bool is_new = capture.failure.message != Message(status);
   RecordFailure(capture.failure, FaultKind::kStore, status,

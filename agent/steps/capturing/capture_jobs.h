@@ -73,8 +73,8 @@ class Captures {
   void Advance(const CaptureOrder& order, Capture& capture);
   // Checks whether a harvest may go on, and records why it may not.
   static bool MayHarvest(const CaptureOrder& order, Capture& capture);
-  // Records that the harvest can never succeed.
-  static void Refuse(Capture& capture, std::string message);
+  // Records that the capture can never succeed.
+  static void Refuse(Capture& capture, std::string_view reason, std::string message);
   // Returns the id of the tree that the builder's container mounted, or that is harvested; empty if
   // unknown.
   std::string FindGeneration(const CaptureOrder& order) const;

@@ -77,9 +77,15 @@ void ElectHeld(const Context& context, Builds& builds, const LiveKey& key,
   }
 }
 
+// Elects the first pod that may build. After a failure, elects the builder that failed only if no
+// other pod may build: the cause may be its node or its directory.
 void ElectFirstPod(const Context& context, Builds& builds, const LiveKey& key,
-                   const std::vector<const PodView*>& running) {
+                   std::vector<const PodView*> running) {
   const BuilderStatus* last = FindBuilder(builds.builders, key.key);
+  if (last != nullptr && last->state == BuilderState::kFailed) {
+    std::stable_partition(running.begin(), running.end(),
+                          [&](const PodView* pod) { return pod->pod->meta.uid != last->pod_uid; });
+  }
   for (const PodView* pod : running) {
     const BuildTrigger trigger{.event = BuildEvent::kPodElected,
                                .revision = pod->revision,
@@ -111,9 +117,9 @@ void ElectJob(const Context& context, Builds& builds, const LiveKey& key) {
 // Rebuilds a bundle that pods missed. A pod that missed it has compiled already, unless the next
 // bundle must be proven, which only a Job can start.
 void ElectForMissed(const Context& context, Builds& builds, const LiveKey& key,
-                    const std::vector<const PodView*>& missed) {
+                    std::vector<const PodView*> missed) {
   if (!NeedsProof(context.in.warmup.spec)) {
-    ElectFirstPod(context, builds, key, missed);
+    ElectFirstPod(context, builds, key, std::move(missed));
   } else if (!missed.empty()) {
     ElectJob(context, builds, key);
   }
@@ -132,11 +138,11 @@ void ElectFor(const Context& context, Builds& builds, const LiveKey& key) {
     ElectJob(context, builds, key);
     return;
   }
-  const auto running = BuilderPods(context, builds, key);
+  std::vector<const PodView*> running = BuilderPods(context, builds, key);
   if (running.empty()) {
     ElectHeld(context, builds, key, last);
   } else {
-    ElectFirstPod(context, builds, key, running);
+    ElectFirstPod(context, builds, key, std::move(running));
   }
 }
 
@@ -185,7 +191,7 @@ void ElectInGroups(const Context& context, Builds& builds) {
                                            : PodsThatMissed(context, builds, key, *bundle);
     std::erase_if(pods,
                   [&](const PodView* pod) { return !groups.contains(GroupRevisionOf(*pod)); });
-    ElectFirstPod(context, builds, key, pods);
+    ElectFirstPod(context, builds, key, std::move(pods));
   }
 }
 

@@ -16,6 +16,7 @@
 #include "agent/sync/tree_names.h"
 #include "agent/tree/journal.h"
 #include "agent/tree/links.h"
+#include "agent/tree/retire.h"
 #include "agent/tree/root_layout.h"
 #include "lib/api/reasons.h"
 #include "lib/bundle/transfer.h"
@@ -417,6 +418,26 @@ TEST_F(CapturesTest, ADamagedTreeIsNotPublished) {
   EXPECT_NE(status.message.find("damaged"), std::string::npos) << status.message;
   workers_.Stop();
   EXPECT_EQ(calls, 0);
+}
+
+TEST_F(CapturesTest, BuilderWhoseTreeWasRetiredFailsForGood) {
+  const auto start_on = [this](const char* boot) {
+    return RetireForeignTrees(root_.dir(), {"cpu", boot}, {.now = clock_.Now()}).ok();
+  };
+  ASSERT_TRUE(start_on("boot 1"));
+  const std::string bundle(32, 'a');
+  root_.Write(GenerationPath(bundle) + "/" + kIndexFile, "of a bundle");
+  ASSERT_TRUE(ActivateGeneration(root_.dir(), kMount, bundle, {.now = clock_.Now()}).ok());
+  clock_.Advance(seconds(120));
+  order_.request.started_time = clock_.Now();
+  Ready();
+  clock_.Advance(seconds(20));
+  ASSERT_TRUE(start_on("boot 2"));
+  const api::CaptureStatus status = PollAfter(2);
+  EXPECT_EQ(status.state, api::CaptureState::kFailed);
+  EXPECT_EQ(status.reason, api::reason::kNothingToCapture);
+  EXPECT_NE(status.message.find("another builder is needed"), std::string::npos) << status.message;
+  EXPECT_EQ(PollAfter(600).state, api::CaptureState::kFailed);
 }
 
 TEST_F(CapturesTest, ATreeThatIsFoundDamagedWhileItIsPublishedIsNotReportedAsPushed) {

@@ -41,6 +41,29 @@ TEST(Election, FirstStartedPodIsElectedAndCaptureRequested) {
   EXPECT_EQ(captures[0].settle_seconds, 10);
 }
 
+TEST(Election, AfterAFailureAnotherPodIsElected) {
+  SnapshotBuilder builder = Accepted(2);
+  builder.Pod({.name = "early", .node = "n1", .created = 80, .started = 91});
+  builder.Pod({.name = "late", .node = "n2", .created = 85, .started = 95});
+  BuilderStatus last = Failed(builder, 1, 100);
+  last.pod_uid = "uid-early";
+  builder.status().builders = {last};
+  builder.Now(200).in().dry_run.time = At(200);
+  const Plan plan = builder.Decide();
+  EXPECT_EQ(plan.status.builders[0].state, BuilderState::kElected);
+  EXPECT_EQ(plan.status.builders[0].pod_name, "late");
+}
+
+TEST(Election, TheOnlyPodIsElectedAgainAfterAFailure) {
+  SnapshotBuilder builder = Accepted();
+  builder.Pod({.name = "only", .node = "n1", .created = 80, .started = 91});
+  BuilderStatus last = Failed(builder, 1, 100);
+  last.pod_uid = "uid-only";
+  builder.status().builders = {last};
+  builder.Now(200).in().dry_run.time = At(200);
+  EXPECT_EQ(builder.Decide().status.builders[0].pod_name, "only");
+}
+
 TEST(Election, SimultaneousStartsAreOrderedByUid) {
   SnapshotBuilder builder = Accepted(2);
   builder.Pod({.name = "b", .node = "n1", .created = 80, .started = 95});
