@@ -38,8 +38,7 @@ absl::Status DamagedError(const std::string& generation) {
 // elsewhere or that a power cut may have damaged.
 constexpr std::string_view kTreeRetired =
     "the builder's directory was replaced after the builder had started, because the node lost "
-    "power "
-    "or has other hardware than before; another builder is needed";
+    "power or has other hardware; another builder is needed";
 
 bool HasTree(const fs::Dir& root, const std::string& generation) {
   return !absl::IsNotFound(root.OpenDir(GenerationPath(generation)).status());

@@ -35,7 +35,7 @@ class Logged:
 
 @dataclass
 class Measured:
-    """The starts of one workload by the logs of its pods. The builder is in no share."""
+    """The starts of one workload by the logs of its pods. Shares leave out the builder."""
 
     warmup: Warmup
     builder: Logged

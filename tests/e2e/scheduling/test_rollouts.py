@@ -53,8 +53,8 @@ def test_rolling_update_with_surge_never_falls_below_its_replicas(
     server = compiler("surge", NODES)
     server.strategy = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     warm(kubectl, server, **PATIENT)
-    # A kubelet can take back the first Ready of a pod for a moment, when its pod worker still has a
-    # status from before the probe. No old pod may end in that moment.
+    # Kubelet can report a new pod as not ready for a moment, right after it became Ready. With
+    # minReadySeconds no old pod ends in that moment.
     kubectl.patch("deployment", server.name, {"spec": {"minReadySeconds": 2, "replicas": 2}})
     wait_for(
         "both are available",
