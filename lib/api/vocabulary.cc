@@ -94,8 +94,8 @@ constexpr ReasonMeaning kReasons[] = {
     {reason::kProofFailed, kBuild,
      "The engine refused the bundle (spec.compile.proof); no node gets it."},
     {reason::kNothingToCapture, kBuild,
-     "The builder wrote no file that matches spec.caches, or its directory was replaced because "
-     "the node lost power or has other hardware."},
+     "The builder wrote no file that matches spec.caches, or its directory contains damaged files "
+     "or was replaced because the node lost power or has other hardware."},
     {reason::kCacheNotSettled, kBuild,
      "The builder's cache directory kept changing, so it was not captured."},
     {reason::kPublishFailed, kBuild, "The bundle could not be pushed to the store."},

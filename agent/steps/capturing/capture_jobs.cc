@@ -27,11 +27,11 @@ bool IsWorthWaiting(const absl::Status& status) {
          absl::IsUnknown(status);
 }
 
-// Returns the error for a damaged tree, which is never published: publication would give the bad
-// bytes a valid digest and distribute them.
-absl::Status DamagedError(const std::string& generation) {
-  return absl::FailedPreconditionError(fmt::format(
-      "the builder's directory {} contains damaged files; another builder is needed", generation));
+// For a damaged tree, which is never published: publication would give the bad bytes a valid digest
+// and distribute them.
+std::string TreeDamaged(const std::string& generation) {
+  return fmt::format("the builder's directory {} contains damaged files; another builder is needed",
+                     generation);
 }
 
 // For a builder whose tree RetireForeignTrees() moved aside: it started with code that was compiled
@@ -125,11 +125,10 @@ void Captures::Advance(const CaptureOrder& order, Capture& capture) {
                 "waiting for the builder's start time, to find out which directory it mounted");
   }
   if (IsDamagedTree(context_.root, generation)) {
-    return RecordError(DamagedError(generation), is_harvest, capture);
+    return RefuseTree(capture, is_harvest, TreeDamaged(generation));
   }
   if (!is_harvest && !HasTree(context_.root, generation)) {
-    context_.metrics.captures.Add({"failed"});
-    return Refuse(capture, api::reason::kNothingToCapture, std::string(kTreeRetired));
+    return RefuseTree(capture, is_harvest, std::string(kTreeRetired));
   }
   if (is_harvest && !MayHarvest(order, capture)) {
     return;
@@ -182,6 +181,16 @@ void Captures::Refuse(Capture& capture, std::string_view reason, std::string mes
   capture.status.reason = std::string(reason);
   capture.status.message = std::move(message);
   capture.done = true;
+}
+
+void Captures::RefuseTree(Capture& capture, bool is_harvest, std::string message) {
+  Refuse(capture, is_harvest ? api::reason::kHarvestRefused : api::reason::kNothingToCapture,
+         std::move(message));
+  context_.metrics.captures.Add({"failed"});
+  context_.metrics.failures.Add({capture.status.reason});
+  context_.log.Warning("cannot publish capture", {{"podUID", capture.status.id},
+                                                  {"reason", capture.status.reason},
+                                                  {"err", capture.status.message}});
 }
 
 absl::StatusOr<SettleSample> Captures::Sample(const CaptureOrder& order, Capture& capture,
@@ -306,7 +315,7 @@ void Captures::Collect() {
 void Captures::RecordOutcome(const Ended& ended, Capture& capture) {
   const bool is_harvest = !ended.request.generation.empty();
   if (ended.outcome.ok() && IsDamagedTree(context_.root, ended.generation)) {
-    RecordError(DamagedError(ended.generation), is_harvest, capture);
+    RefuseTree(capture, is_harvest, TreeDamaged(ended.generation));
   } else if (ended.outcome.ok()) {
     RecordPublished(ended, capture);
   } else if (!absl::IsCancelled(ended.outcome.status())) {

@@ -14,6 +14,7 @@
 
 #include "agent/loop.h"
 #include "agent/sync/tree_names.h"
+#include "agent/tree/journal.h"
 #include "agent/tree/root_layout.h"
 #include "tests/fakes/await.h"
 #include "tests/fakes/setting_tests.h"
@@ -180,6 +181,19 @@ TEST_F(MetricValues, OfACaptureThatFails) {
   EXPECT_EQ(Value("cachewarm_captures_total{result=\"failed\"}"), 1);
   EXPECT_EQ(Value("cachewarm_agent_failures_total{reason=\"PublishFailed\"}"), 1);
   EXPECT_EQ(Value("cachewarm_published_bytes_total"), 0);
+}
+
+TEST_F(MetricValues, OfACaptureWhoseTreeIsDamaged) {
+  Want({});
+  loop_->RunIteration();
+  root_.Write(MountPath(kMount) + "/" + kIndexFile, "compiled");
+  ASSERT_TRUE(WriteDamagedTree(root_.dir(), ColdId(kMount, 0), {.path = kIndexFile}).ok());
+  Want({}, {Request()});
+  ASSERT_TRUE(
+      TurnUntil([this] { return status_.captures.at(0).state == api::CaptureState::kFailed; }));
+  EXPECT_EQ(Value("cachewarm_captures_total{result=\"failed\"}"), 1);
+  EXPECT_EQ(Value("cachewarm_agent_failures_total{reason=\"NothingToCapture\"}"), 1);
+  EXPECT_EQ(log_.Count("contains damaged files"), 1);
 }
 
 TEST_F(MetricValues, OfTheLoopAndItsDisk) {

@@ -415,6 +415,7 @@ TEST_F(CapturesTest, ADamagedTreeIsNotPublished) {
   ASSERT_TRUE(WriteDamagedTree(root_.dir(), ColdId(kMount, 0), {.path = kIndexFile}).ok());
   const api::CaptureStatus status = PollAfter(2);
   EXPECT_EQ(status.state, api::CaptureState::kFailed);
+  EXPECT_EQ(status.reason, api::reason::kNothingToCapture);
   EXPECT_NE(status.message.find("damaged"), std::string::npos) << status.message;
   workers_.Stop();
   EXPECT_EQ(calls, 0);
@@ -454,6 +455,7 @@ TEST_F(CapturesTest, ATreeThatIsFoundDamagedWhileItIsPublishedIsNotReportedAsPus
   gate.set_value();
   const api::CaptureStatus status = AwaitEnd();
   EXPECT_EQ(status.state, api::CaptureState::kFailed);
+  EXPECT_EQ(status.reason, api::reason::kNothingToCapture);
   EXPECT_NE(status.message.find("damaged"), std::string::npos) << status.message;
   EXPECT_TRUE(status.digest.empty());
 }
