@@ -217,13 +217,10 @@ absl::StatusOr<kube::Outcome> Warmups::CleanUp(const kube::ObjectName& name,
   kube::Outcome outcome;
   for (const std::string& uid : uids) {
     api::CacheWarmup gone{.ns = name.ns, .name = name.name, .uid = uid, .deleting = true};
-    model::Snapshot snapshot = Observe(gone, "");
-    if (!is_gone) {
-      // The pods belong to the present warmup of this name, not to the deleted one.
-      snapshot.pods.clear();
-    }
+    // If a warmup of this name is present, the pods belong to it, not to the deleted one.
+    const auto [snapshot, plan] = Decide(gone, "", is_gone);
     CW_ASSIGN_OR_RETURN(const apply::ExecuteResult executed,
-                        deps_.executor.Execute(snapshot, plan::Decide(snapshot), stop));
+                        deps_.executor.Execute(snapshot, plan, stop));
     outcome = Sooner(outcome, RetryOf(executed));
   }
   return outcome;
@@ -249,12 +246,16 @@ void Warmups::ForgetOthers(const kube::ObjectName& name, const std::string& uid)
 }
 
 std::pair<model::Snapshot, model::Plan> Warmups::Decide(const api::CacheWarmup& warmup,
-                                                        std::string salt) {
-  std::lock_guard lock(observe_mutex_);
-  model::Snapshot snapshot = Observe(warmup, std::move(salt));
-  model::Plan plan = plan::Decide(snapshot);
-  snapshot.nodes = {};
-  return {std::move(snapshot), std::move(plan)};
+                                                        std::string salt, bool has_pods) {
+  return planning_.Run([&] {
+    model::Snapshot snapshot = Observe(warmup, std::move(salt));
+    if (!has_pods) {
+      snapshot.pods.clear();
+    }
+    model::Plan plan = plan::Decide(snapshot);
+    snapshot.nodes = {};
+    return std::pair(std::move(snapshot), std::move(plan));
+  });
 }
 
 model::Snapshot Warmups::Observe(const api::CacheWarmup& warmup, std::string salt) const {

@@ -17,6 +17,7 @@
 #include "operator/apply/job_refusals.h"
 #include "operator/apply/log_reads.h"
 #include "operator/apply/release_refusals.h"
+#include "operator/controllers/planning_thread.h"
 #include "operator/dry_run/dry_run_queue.h"
 #include "operator/dry_run/dry_runs.h"
 #include "operator/dry_run/release_dry_runs.h"
@@ -25,7 +26,7 @@
 namespace cachewarm::controllers {
 
 // Warmups that are reconciled at once: `workers` of them, and in threads of their own those of
-// namespaces whose webhooks delay the operator's writes. Only one thread plans at a time.
+// namespaces whose webhooks delay the operator's writes. All plans are made on one other thread.
 inline kube::Lanes WarmupLanes(int workers) {
   return {.usual = static_cast<size_t>(workers), .slow = 16};
 }
@@ -77,10 +78,12 @@ class Warmups {
   // Clears the state that this and other components keep for earlier warmups of this name. `uid` is
   // the uid of the present warmup; "" if none exists.
   void ForgetOthers(const kube::ObjectName& name, const std::string& uid);
-  // Observes and plans, on one thread at a time, so that only one snapshot with all nodes is in
-  // memory. Returns the snapshot without its nodes, so that they do not stay in memory while the
-  // plan is executed, which takes longer than planning.
-  std::pair<model::Snapshot, model::Plan> Decide(const api::CacheWarmup& warmup, std::string salt);
+  // Observes and plans on the planning thread, so that only one snapshot with all nodes is in
+  // memory. If `has_pods` is false, plans as if no pod existed. Returns the snapshot without its
+  // nodes, so that they do not stay in memory while the plan is executed, which takes longer than
+  // planning.
+  std::pair<model::Snapshot, model::Plan> Decide(const api::CacheWarmup& warmup, std::string salt,
+                                                 bool has_pods = true);
   model::Snapshot Observe(const api::CacheWarmup& warmup, std::string salt) const;
   // Returns true until the store has the operator's last write to this warmup.
   bool IsStale(const api::CacheWarmup& warmup);
@@ -92,7 +95,7 @@ class Warmups {
     std::string on_version;  // resourceVersion before the write
     MonoTime at{};
   };
-  std::mutex observe_mutex_;
+  PlanningThread planning_;
   std::mutex mutex_;
   std::map<std::string, Write> writes_;  // by warmup uid
   // Uid of each present warmup at its last reconcile.

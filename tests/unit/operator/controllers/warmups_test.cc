@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
 #include "lib/codec/json_path.h"
 #include "lib/fingerprint/key.h"
 #include "tests/unit/operator/cluster_cache_fixture.h"
@@ -68,7 +73,12 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
                  .metrics = metrics,
                  .agent_namespace = "cachewarm-system",
                  .factor_salt = [](const std::stop_token&) { return std::string(); },
-                 .admission_missing = [this] { return admission_missing; }}) {
+                 .admission_missing =
+                     [this] {
+                       std::lock_guard lock(planned_mutex);
+                       planned_on.push_back(std::this_thread::get_id());
+                       return admission_missing;
+                     }}) {
     server.Put(kube::kNamespaces, NamespaceObject("default"));
   }
 
@@ -136,6 +146,8 @@ class WarmupsTest : public op::testing::ClusterCacheFixture {
   }
 
   std::string admission_missing;
+  std::mutex planned_mutex;
+  std::vector<std::thread::id> planned_on;  // thread of each plan
   apply::JobRefusals job_refusals;
   apply::ReleaseRefusals release_refusals{clock, [](const std::string&) {}};
   apply::Executor executor;
@@ -401,6 +413,25 @@ TEST_F(WarmupsTest, RejectedCleanupIsRetried) {
   server.OnWrite(nullptr);
   EXPECT_EQ(Reconcile()->requeue_after, std::nullopt);
   EXPECT_TRUE(SpecOf("n1").value("warmups", codec::Json::array()).empty());
+}
+
+TEST_F(WarmupsTest, AllWorkersPlanOnOneThread) {
+  const std::vector<std::string> names = {"llama", "gemma", "qwen", "phi"};
+  for (const std::string& name : names) {
+    server.Put(kube::kCacheWarmups, WarmupObject(name));
+  }
+  PutEntryOf("uid-before");
+  StartCache();
+  {
+    std::vector<std::jthread> workers;
+    for (const std::string& name : names) {
+      workers.emplace_back(
+          [this, name] { EXPECT_TRUE(warmups.Reconcile("default/" + name, {}).ok()); });
+    }
+  }
+  EXPECT_EQ(planned_on.size(), names.size() + 1) << "and the plan that removes the entry";
+  EXPECT_EQ(std::set(planned_on.begin(), planned_on.end()).size(), 1);
+  EXPECT_THAT(planned_on, Not(Contains(std::this_thread::get_id())));
 }
 
 TEST_F(WarmupsTest, DeletedWarmupIsForgottenWithoutNodeCache) {
