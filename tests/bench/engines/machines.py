@@ -13,12 +13,16 @@ from pathlib import Path
 
 MOUNTS = ("/tmp", "/app", "/data", "/cache")
 SECONDS_MAX = 900
+CHECKOUT = Path(__file__).resolve().parents[3]  # has the programs; a machine sees it also in /tmp
 _ENTER = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc",
           "--kill-child")
 _SCRIPT = """
-tmp=$1 app=$2 data=$3 cache=$4; shift 4
+tmp=$1 app=$2 data=$3 cache=$4 checkout=$5; shift 5
 mount --bind "$app" /app; mount --bind "$data" /data; mount --bind "$cache" /cache
-mount --bind "$tmp" /tmp; cd /tmp
+if [[ $checkout == /tmp/* ]]; then
+    mkdir -p "$tmp/${checkout#/tmp/}"; mount --bind "$checkout" "$tmp/${checkout#/tmp/}"
+fi
+mount --rbind "$tmp" /tmp; cd /tmp
 exec /usr/bin/python3 -S "$@"
 """
 # The first process of the namespace. The kernel does not count the processor time of processes that
@@ -83,7 +87,7 @@ class Machine:
     def run(self, command, environment):
         """Runs a program of the bench, whose environment is `environment` and little more."""
         shared = [self.volume.path / name for name in ("data", "cache")]
-        folders = [self.tmp, self.path / "app", *shared]
+        folders = [self.tmp, self.path / "app", *shared, CHECKOUT]
         whole = [*_ENTER, "bash", "-e", "-c", _SCRIPT, "bash", *map(str, folders), "-c", _INIT,
                  *command]
         base = {"PATH": os.environ["PATH"], "HOME": "/tmp/home", "LANG": "C.UTF-8"}

@@ -4,6 +4,7 @@
 import argparse
 import os
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -125,10 +126,23 @@ print("RESULT " + json.dumps({"started": now, "ended": now, "tmp": os.listdir("/
 
 def test_machine_has_its_own_tmp_and_shares_its_volume(machine):
     (machine.tmp / "mine").write_text("")
-    run = machine.run(["/usr/bin/python3", "-c", PRINT], {"GIVEN": "1"})
-    assert sorted(run.result["tmp"]) == ["home", "mine"]
+    with tempfile.NamedTemporaryFile(dir="/tmp") as of_the_host:
+        run = machine.run(["/usr/bin/python3", "-c", PRINT], {"GIVEN": "1"})
+    assert {"home", "mine"} <= set(run.result["tmp"])
+    assert Path(of_the_host.name).name not in run.result["tmp"]
     assert (machine.volume.path / "data/seen").read_text() == "x"
     assert run.before > 0 and run.after > 0
+
+
+def test_machine_sees_a_checkout_in_tmp(machine, monkeypatch):
+    with tempfile.TemporaryDirectory(dir="/tmp") as checkout:
+        monkeypatch.setattr(machines, "CHECKOUT", Path(checkout))
+        program = Path(checkout, "a/program")
+        program.parent.mkdir()
+        program.write_text(f"#!/usr/bin/python3\n{PRINT}")
+        program.chmod(0o755)
+        run = machine.run([str(program)], {"GIVEN": "1"})
+    assert sorted(run.result["tmp"]) == sorted(["home", Path(checkout).name])
 
 
 ORPHAN_SECONDS = 0.2
