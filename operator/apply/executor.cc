@@ -127,16 +127,16 @@ absl::StatusOr<bool> ReleaseGate(const ReleaseDependencies& deps, const model::G
 Executor::Executor(Dependencies deps)
     : deps_(deps), slots_(deps.width), turns_(deps.clock, kSlowTurns) {}
 
-absl::StatusOr<ExecuteResult> Executor::Execute(const model::Snapshot& snapshot,
+absl::StatusOr<ExecuteResult> Executor::Execute(const api::CacheWarmup& warmup,
                                                 const model::Plan& plan,
                                                 std::stop_token stop) const {
-  const bool exists = !snapshot.warmup.resource_version.empty();
+  const bool exists = !warmup.resource_version.empty();
   if (exists && plan.status_changed) {
-    CW_RETURN_IF_ERROR(WriteStatus(snapshot, plan, stop));
-    Count(snapshot, plan);
+    CW_RETURN_IF_ERROR(WriteStatus(warmup, plan, stop));
+    Count(warmup, plan);
   }
   if (exists) {
-    ServeTotals(deps_.metrics, snapshot.warmup.ns, snapshot.warmup.name, plan.status.starts);
+    ServeTotals(deps_.metrics, warmup.ns, warmup.name, plan.status.starts);
   }
   // Record the events right after the status: if a later step fails, the next plan sees the new
   // status and does not request the events again.
@@ -144,25 +144,23 @@ absl::StatusOr<ExecuteResult> Executor::Execute(const model::Snapshot& snapshot,
     RecordEvent(request);
   }
   if (exists && plan.set_inject_label.has_value()) {
-    CW_RETURN_IF_ERROR(SetLabel(snapshot.warmup, *plan.set_inject_label, stop));
+    CW_RETURN_IF_ERROR(SetLabel(warmup, *plan.set_inject_label, stop));
   }
-  CW_ASSIGN_OR_RETURN(const size_t rejected_nodes, WriteNodes(snapshot, plan, stop));
+  CW_ASSIGN_OR_RETURN(const size_t rejected_nodes, WriteNodes(warmup, plan, stop));
   // A failed write of an annotation must not delay the release of held pods: return its error last.
-  const absl::StatusOr<size_t> rejected_annotations = Annotate(snapshot, plan, stop);
-  CW_ASSIGN_OR_RETURN(const size_t rejected_releases, Release(snapshot, plan, stop));
-  CW_RETURN_IF_ERROR(ChangeJobs(snapshot, plan, stop));
+  const absl::StatusOr<size_t> rejected_annotations = Annotate(warmup, plan, stop);
+  CW_ASSIGN_OR_RETURN(const size_t rejected_releases, Release(warmup, plan, stop));
+  CW_RETURN_IF_ERROR(ChangeJobs(warmup, plan, stop));
   CW_RETURN_IF_ERROR(rejected_annotations.status());
   return ExecuteResult{.rejected = rejected_nodes + *rejected_annotations + rejected_releases};
 }
 
-absl::Status Executor::WriteStatus(const model::Snapshot& snapshot, const model::Plan& plan,
+absl::Status Executor::WriteStatus(const api::CacheWarmup& warmup, const model::Plan& plan,
                                    std::stop_token stop) const {
   kube::WriteOptions options = AsOperator();
   options.subresource = "status";
   return deps_.client
-      .Do(kube::Apply(kube::kCacheWarmups, render::StatusApply(snapshot.warmup, plan.status),
-                      options),
-          stop)
+      .Do(kube::Apply(kube::kCacheWarmups, render::StatusApply(warmup, plan.status), options), stop)
       .status();
 }
 
@@ -203,9 +201,9 @@ absl::Status Executor::SetLabel(const api::CacheWarmup& warmup, bool inject,
   return absl::IsNotFound(answer.status()) ? absl::OkStatus() : answer.status();
 }
 
-absl::StatusOr<size_t> Executor::WriteNodes(const model::Snapshot& snapshot,
-                                            const model::Plan& plan, std::stop_token stop) const {
-  const kube::WriteOptions options{.field_manager = api::WarmupManager(snapshot.warmup.uid)};
+absl::StatusOr<size_t> Executor::WriteNodes(const api::CacheWarmup& warmup, const model::Plan& plan,
+                                            std::stop_token stop) const {
+  const kube::WriteOptions options{.field_manager = api::WarmupManager(warmup.uid)};
   const auto write = [&](size_t i) {
     const auto answer = deps_.client.Do(
         kube::Apply(kube::kNodeCaches,
@@ -213,34 +211,33 @@ absl::StatusOr<size_t> Executor::WriteNodes(const model::Snapshot& snapshot,
         stop);
     return cachewarm::Annotate(answer.status(), "cannot write NodeCache " + plan.nodes[i].node);
   };
-  return TryAll({.ns = snapshot.warmup.ns, .count = plan.nodes.size(), .each = write}, stop);
+  return TryAll({.ns = warmup.ns, .count = plan.nodes.size(), .each = write}, stop);
 }
 
-absl::Status Executor::ChangeJobs(const model::Snapshot& snapshot, const model::Plan& plan,
+absl::Status Executor::ChangeJobs(const api::CacheWarmup& warmup, const model::Plan& plan,
                                   std::stop_token stop) const {
   for (const model::DesiredJob& job : plan.jobs_to_create) {
     const auto answer = deps_.client.Do(kube::Create(kube::kJobs, *job.object, AsOperator()), stop);
     const absl::Status& status = answer.status();
     if (IsRejected(status)) {
-      deps_.job_refusals.Record(snapshot.warmup.uid, job.name, Message(status));
+      deps_.job_refusals.Record(warmup.uid, job.name, Message(status));
       deps_.log.Warning("builder Job rejected by the API server",
-                        {{"job", snapshot.warmup.ns + "/" + job.name}, {"err", Message(status)}});
+                        {{"job", warmup.ns + "/" + job.name}, {"err", Message(status)}});
       continue;
     }
     if (!status.ok() && !absl::IsAlreadyExists(status)) {
       return cachewarm::Annotate(status, "cannot create builder Job " + job.name);
     }
-    deps_.job_refusals.Forget(snapshot.warmup.uid, job.name);
+    deps_.job_refusals.Forget(warmup.uid, job.name);
   }
   for (const std::string& name : plan.jobs_to_delete) {
-    const auto answer = deps_.client.Do(
-        kube::Delete(kube::kJobs, {.ns = snapshot.warmup.ns, .name = name}, {}), stop);
+    const auto answer =
+        deps_.client.Do(kube::Delete(kube::kJobs, {.ns = warmup.ns, .name = name}, {}), stop);
     // Without the right to delete Jobs (builders.jobsMax is 0) the Job ends by itself or with its
     // owner.
     if (absl::IsPermissionDenied(answer.status())) {
-      deps_.log.Warning(
-          "deletion of a builder Job rejected by the API server",
-          {{"job", snapshot.warmup.ns + "/" + name}, {"err", Message(answer.status())}});
+      deps_.log.Warning("deletion of a builder Job rejected by the API server",
+                        {{"job", warmup.ns + "/" + name}, {"err", Message(answer.status())}});
       continue;
     }
     if (!answer.ok() && !absl::IsNotFound(answer.status())) {
@@ -250,7 +247,7 @@ absl::Status Executor::ChangeJobs(const model::Snapshot& snapshot, const model::
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> Executor::Annotate(const model::Snapshot& snapshot, const model::Plan& plan,
+absl::StatusOr<size_t> Executor::Annotate(const api::CacheWarmup& warmup, const model::Plan& plan,
                                           std::stop_token stop) const {
   const auto annotate = [&](size_t i) {
     const model::PodAnnotation& request = plan.annotations[i];
@@ -259,8 +256,7 @@ absl::StatusOr<size_t> Executor::Annotate(const model::Snapshot& snapshot, const
     });
     return cachewarm::Annotate(status, "cannot annotate pod " + request.pod);
   };
-  return TryAll({.ns = snapshot.warmup.ns, .count = plan.annotations.size(), .each = annotate},
-                stop);
+  return TryAll({.ns = warmup.ns, .count = plan.annotations.size(), .each = annotate}, stop);
 }
 
 absl::Status Executor::AnnotateAny(const model::PodAnnotation& request,
@@ -285,7 +281,7 @@ absl::Status Executor::AnnotateHeld(const model::PodAnnotation& request,
                                                                               : answer.status();
 }
 
-absl::StatusOr<size_t> Executor::Release(const model::Snapshot& snapshot, const model::Plan& plan,
+absl::StatusOr<size_t> Executor::Release(const api::CacheWarmup& warmup, const model::Plan& plan,
                                          std::stop_token stop) const {
   const std::span<const model::GateRelease> all(plan.releases);
   const auto other = std::find_if(all.begin(), all.end(), [](const model::GateRelease& release) {
@@ -293,8 +289,8 @@ absl::StatusOr<size_t> Executor::Release(const model::Snapshot& snapshot, const 
   });
   const auto builders = static_cast<size_t>(other - all.begin());
   Released released;
-  const auto first = ReleaseAll(snapshot, all.first(builders), released, stop);
-  const auto then = ReleaseAll(snapshot, all.subspan(builders), released, stop);
+  const auto first = ReleaseAll(warmup, all.first(builders), released, stop);
+  const auto then = ReleaseAll(warmup, all.subspan(builders), released, stop);
   // Record the events after all patches, because writing events also loads the API server and must
   // not delay a release.
   for (const model::GateRelease* release : released.releases) {
@@ -305,10 +301,9 @@ absl::StatusOr<size_t> Executor::Release(const model::Snapshot& snapshot, const 
   return *first + *then;
 }
 
-absl::StatusOr<size_t> Executor::ReleaseAll(const model::Snapshot& snapshot,
+absl::StatusOr<size_t> Executor::ReleaseAll(const api::CacheWarmup& warmup,
                                             std::span<const model::GateRelease> releases,
                                             Released& released, std::stop_token stop) const {
-  const api::CacheWarmup& warmup = snapshot.warmup;
   // A deleted warmup has no resourceVersion, because it was not read from the store. Count its
   // releases without its name: a series with the name would be created again after it was removed.
   const std::string counted = warmup.resource_version.empty() ? "" : warmup.name;
@@ -338,9 +333,9 @@ void Executor::RecordEvent(const model::EventRequest& request) const {
                        .note = request.note});
 }
 
-void Executor::Count(const model::Snapshot& snapshot, const model::Plan& plan) const {
-  const std::string& ns = snapshot.warmup.ns;
-  const std::string& name = snapshot.warmup.name;
+void Executor::Count(const api::CacheWarmup& warmup, const model::Plan& plan) const {
+  const std::string& ns = warmup.ns;
+  const std::string& name = warmup.name;
   for (const api::StartSample& start : plan.starts_counted) {
     if (start.start_seconds > 0) {
       deps_.metrics.start_seconds.Observe({ns, name, std::string(Name(start.result))},
@@ -363,7 +358,7 @@ void Executor::Count(const model::Snapshot& snapshot, const model::Plan& plan) c
     deps_.metrics.build_seconds.Observe({ns, name, build.gpu_type}, build.seconds);
   }
   for (const api::HarvestStatus& harvest : plan.status.harvests) {
-    if (HasHarvestEnded(harvest, snapshot.warmup.status.harvests)) {
+    if (HasHarvestEnded(harvest, warmup.status.harvests)) {
       deps_.metrics.harvests.Add({ns, name, HarvestResult(harvest.reason)});
     }
   }

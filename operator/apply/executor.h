@@ -44,7 +44,7 @@ struct ExecuteResult {
 
 // Executes the steps of a Plan in the order of its members. Makes no decisions. Thread-safe.
 //
-// Writes the status first. If another writer changed the warmup since the snapshot, returns ABORTED
+// Writes the status first. If another writer changed the warmup meanwhile, returns ABORTED
 // and executes nothing else. After a failed step, skips the later steps and returns the step's
 // first error. Exception: an error of the annotation step does not stop the later steps and is
 // returned after them. Within one step, tries every request. These count as successful: creating a
@@ -60,7 +60,7 @@ class Executor {
  public:
   explicit Executor(Dependencies deps);
 
-  absl::StatusOr<ExecuteResult> Execute(const model::Snapshot& snapshot, const model::Plan& plan,
+  absl::StatusOr<ExecuteResult> Execute(const api::CacheWarmup& warmup, const model::Plan& plan,
                                         std::stop_token stop) const;
 
  private:
@@ -76,24 +76,24 @@ class Executor {
   // Sends all requests, concurrently as far as `slots_` allows. Returns the number of rejected
   // requests, or the first error that is not a rejection.
   absl::StatusOr<size_t> TryAll(const Requests& requests, std::stop_token stop) const;
-  absl::Status WriteStatus(const model::Snapshot& snapshot, const model::Plan& plan,
+  absl::Status WriteStatus(const api::CacheWarmup& warmup, const model::Plan& plan,
                            std::stop_token stop) const;
   absl::Status SetLabel(const api::CacheWarmup& warmup, bool inject, std::stop_token stop) const;
-  absl::StatusOr<size_t> WriteNodes(const model::Snapshot& snapshot, const model::Plan& plan,
+  absl::StatusOr<size_t> WriteNodes(const api::CacheWarmup& warmup, const model::Plan& plan,
                                     std::stop_token stop) const;
-  absl::Status ChangeJobs(const model::Snapshot& snapshot, const model::Plan& plan,
+  absl::Status ChangeJobs(const api::CacheWarmup& warmup, const model::Plan& plan,
                           std::stop_token stop) const;
-  absl::StatusOr<size_t> Annotate(const model::Snapshot& snapshot, const model::Plan& plan,
+  absl::StatusOr<size_t> Annotate(const api::CacheWarmup& warmup, const model::Plan& plan,
                                   std::stop_token stop) const;
   absl::Status AnnotateAny(const model::PodAnnotation& request, std::stop_token stop) const;
   absl::Status AnnotateHeld(const model::PodAnnotation& request, std::stop_token stop) const;
-  absl::StatusOr<size_t> Release(const model::Snapshot& snapshot, const model::Plan& plan,
+  absl::StatusOr<size_t> Release(const api::CacheWarmup& warmup, const model::Plan& plan,
                                  std::stop_token stop) const;
-  absl::StatusOr<size_t> ReleaseAll(const model::Snapshot& snapshot,
+  absl::StatusOr<size_t> ReleaseAll(const api::CacheWarmup& warmup,
                                     std::span<const model::GateRelease> releases,
                                     Released& released, std::stop_token stop) const;
   void RecordEvent(const model::EventRequest& request) const;
-  void Count(const model::Snapshot& snapshot, const model::Plan& plan) const;
+  void Count(const api::CacheWarmup& warmup, const model::Plan& plan) const;
 
   Dependencies deps_;
   mutable NamespaceSlots slots_;

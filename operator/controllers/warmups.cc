@@ -57,20 +57,16 @@ double NodesWaiting(const api::WarmupStatus& status) {
   return sum;
 }
 
-// Sets the gauges of the held pods of the warmup.
-void CountHeldPods(const op::Metrics& metrics, const model::Snapshot& snapshot) {
-  const api::CacheWarmup& warmup = snapshot.warmup;
-  const Duration longest = std::chrono::seconds(warmup.spec.gate.max_hold_seconds);
-  int held = 0;
-  int overdue = 0;
+Warmups::HeldPodCounts CountHeldPods(const model::Snapshot& snapshot) {
+  const Duration longest = std::chrono::seconds(snapshot.warmup.spec.gate.max_hold_seconds);
+  Warmups::HeldPodCounts counts;
   for (const auto& pod : snapshot.pods) {
     if (gate::IsHeld(*pod)) {
-      ++held;
-      overdue += snapshot.now > gate::Deadline(*pod, longest) + kReleaseDelay ? 1 : 0;
+      ++counts.held;
+      counts.overdue += snapshot.now > gate::Deadline(*pod, longest) + kReleaseDelay ? 1 : 0;
     }
   }
-  metrics.pods_held.Set({warmup.ns, warmup.name}, held);
-  metrics.pods_overdue.Set({warmup.ns, warmup.name}, overdue);
+  return counts;
 }
 
 // Returns a held pod, else any other pod of the namespace; null if all are being deleted.
@@ -149,14 +145,16 @@ absl::StatusOr<kube::Outcome> Warmups::Reconcile(const std::string& key, std::st
 
 absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
                                                std::stop_token stop) {
-  const auto [snapshot, plan] = Decide(warmup, deps_.factor_salt(stop));
+  const Decision decision = Decide(warmup, deps_.factor_salt(stop));
+  const model::Plan& plan = decision.plan;
   deps_.metrics.nodes_waiting.Set({warmup.ns, warmup.name}, NodesWaiting(plan.status));
   deps_.metrics.suspended_bundles.Set({warmup.ns, warmup.name}, plan.bundles_suspended);
-  CountHeldPods(deps_.metrics, snapshot);
+  deps_.metrics.pods_held.Set({warmup.ns, warmup.name}, decision.pods.held);
+  deps_.metrics.pods_overdue.Set({warmup.ns, warmup.name}, decision.pods.overdue);
   if (plan.status_changed) {
     RecordWrite(warmup);
   }
-  const auto executed = deps_.executor.Execute(snapshot, plan, stop);
+  const auto executed = deps_.executor.Execute(warmup, plan, stop);
   if (!executed.ok()) {
     ForgetWrite(warmup.uid);
     return executed.status();
@@ -168,7 +166,7 @@ absl::StatusOr<kube::Outcome> Warmups::Advance(const api::CacheWarmup& warmup,
     return kube::Outcome{.requeue_after = Duration(0)};
   }
   const kube::Outcome dry_runs =
-      Sooner(RequestReleaseDryRun(snapshot), RequestDryRun(warmup, plan));
+      Sooner(RequestReleaseDryRun(warmup, decision.pod_to_release), RequestDryRun(warmup, plan));
   return Sooner(Sooner({.requeue_after = plan.requeue_after}, dry_runs), RetryOf(*executed));
 }
 
@@ -186,13 +184,9 @@ kube::Outcome Warmups::RequestDryRun(const api::CacheWarmup& warmup, const model
   return {.requeue_after = lacks_pods ? std::optional(kDryRunInterval) : std::nullopt};
 }
 
-kube::Outcome Warmups::RequestReleaseDryRun(const model::Snapshot& snapshot) {
-  const api::CacheWarmup& warmup = snapshot.warmup;
-  if (warmup.spec.paused || warmup.spec.gate.mode == api::GateMode::kNever) {
-    return {};
-  }
-  const std::shared_ptr<const api::Pod> pod = PodToRelease(snapshot.pods);
-  if (pod == nullptr) {
+kube::Outcome Warmups::RequestReleaseDryRun(const api::CacheWarmup& warmup,
+                                            const std::shared_ptr<const api::Pod>& pod) {
+  if (warmup.spec.paused || warmup.spec.gate.mode == api::GateMode::kNever || pod == nullptr) {
     return {};
   }
   if (deps_.release_dry_runs.IsDue(*pod)) {
@@ -218,9 +212,9 @@ absl::StatusOr<kube::Outcome> Warmups::CleanUp(const kube::ObjectName& name,
   for (const std::string& uid : uids) {
     api::CacheWarmup gone{.ns = name.ns, .name = name.name, .uid = uid, .deleting = true};
     // If a warmup of this name is present, the pods belong to it, not to the deleted one.
-    const auto [snapshot, plan] = Decide(gone, "", is_gone);
+    const Decision decision = Decide(gone, "", is_gone);
     CW_ASSIGN_OR_RETURN(const apply::ExecuteResult executed,
-                        deps_.executor.Execute(snapshot, plan, stop));
+                        deps_.executor.Execute(gone, decision.plan, stop));
     outcome = Sooner(outcome, RetryOf(executed));
   }
   return outcome;
@@ -245,16 +239,15 @@ void Warmups::ForgetOthers(const kube::ObjectName& name, const std::string& uid)
   deps_.log_reads.Forget(before);
 }
 
-std::pair<model::Snapshot, model::Plan> Warmups::Decide(const api::CacheWarmup& warmup,
-                                                        std::string salt, bool has_pods) {
+Warmups::Decision Warmups::Decide(const api::CacheWarmup& warmup, std::string salt, bool has_pods) {
   return planning_.Run([&] {
     model::Snapshot snapshot = Observe(warmup, std::move(salt));
     if (!has_pods) {
       snapshot.pods.clear();
     }
-    model::Plan plan = plan::Decide(snapshot);
-    snapshot.nodes = {};
-    return std::pair(std::move(snapshot), std::move(plan));
+    return Decision{.plan = plan::Decide(snapshot),
+                    .pods = CountHeldPods(snapshot),
+                    .pod_to_release = PodToRelease(snapshot.pods)};
   });
 }
 

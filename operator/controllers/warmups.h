@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <string>
@@ -59,6 +60,11 @@ class Warmups {
     std::function<std::string()> admission_missing;
   };
 
+  struct HeldPodCounts {
+    int held = 0;
+    int overdue = 0;  // held longer than their deadline allows
+  };
+
   // All references must outlive this object.
   explicit Warmups(Dependencies deps) : deps_(std::move(deps)) {}
 
@@ -68,22 +74,28 @@ class Warmups {
   void CountDryRun(const model::AdmissionDryRun& result) const;
 
  private:
+  // The results of planning. Has no snapshot: its nodes and decoded pods would stay in memory
+  // while the plan is executed, which takes longer than planning.
+  struct Decision {
+    model::Plan plan;
+    HeldPodCounts pods;
+    std::shared_ptr<const api::Pod> pod_to_release;  // null: no pod for a dry run of its release
+  };
+
   absl::StatusOr<kube::Outcome> Advance(const api::CacheWarmup& warmup, std::stop_token stop);
   // Queues the dry run that the plan requests, or a repetition while the workload lacks pods.
   kube::Outcome RequestDryRun(const api::CacheWarmup& warmup, const model::Plan& plan);
-  // Queues a dry run of the release of a pod if one is due and the warmup may hold pods.
-  kube::Outcome RequestReleaseDryRun(const model::Snapshot& snapshot);
+  // Queues a dry run of the release of `pod` if one is due and the warmup may hold pods. `pod` may
+  // be null.
+  kube::Outcome RequestReleaseDryRun(const api::CacheWarmup& warmup,
+                                     const std::shared_ptr<const api::Pod>& pod);
   absl::StatusOr<kube::Outcome> CleanUp(const kube::ObjectName& name, const std::string& live_uid,
                                         std::stop_token stop);
   // Clears the state that this and other components keep for earlier warmups of this name. `uid` is
   // the uid of the present warmup; "" if none exists.
   void ForgetOthers(const kube::ObjectName& name, const std::string& uid);
-  // Observes and plans on the planning thread, so that only one snapshot with all nodes is in
-  // memory. If `has_pods` is false, plans as if no pod existed. Returns the snapshot without its
-  // nodes, so that they do not stay in memory while the plan is executed, which takes longer than
-  // planning.
-  std::pair<model::Snapshot, model::Plan> Decide(const api::CacheWarmup& warmup, std::string salt,
-                                                 bool has_pods = true);
+  // Observes and plans on the planning thread. If `has_pods` is false, plans as if no pod existed.
+  Decision Decide(const api::CacheWarmup& warmup, std::string salt, bool has_pods = true);
   model::Snapshot Observe(const api::CacheWarmup& warmup, std::string salt) const;
   // Returns true until the store has the operator's last write to this warmup.
   bool IsStale(const api::CacheWarmup& warmup);

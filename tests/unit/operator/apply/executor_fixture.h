@@ -31,7 +31,7 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
                   .job_refusals = refusals,
                   .release_refusals = release_refusals}) {
     const kube::Object stored = server.Put(kube::kCacheWarmups, op::testing::WarmupObject("llama"));
-    snapshot.warmup = api::DecodeCacheWarmup(*stored).value();
+    warmup = api::DecodeCacheWarmup(*stored).value();
   }
 
   std::shared_ptr<const api::Pod> Stored(const codec::Json& pod) {
@@ -39,7 +39,7 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
   }
 
   absl::Status Execute() {
-    const absl::StatusOr<ExecuteResult> result = executor.Execute(snapshot, plan, {});
+    const absl::StatusOr<ExecuteResult> result = executor.Execute(warmup, plan, {});
     rejected = result.ok() ? result->rejected : 0;
     return result.status();
   }
@@ -93,7 +93,7 @@ class ExecutorTest : public op::testing::ClusterCacheFixture {
   ReleaseRefusals release_refusals{clock, [this](const std::string& ns) { changed.push_back(ns); }};
   Executor executor;
   size_t rejected = 0;  // of the last successful Execute()
-  model::Snapshot snapshot;
+  api::CacheWarmup warmup;
   model::Plan plan;
 };
 

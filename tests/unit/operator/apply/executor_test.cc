@@ -157,7 +157,7 @@ TEST_F(ExecutorTest, CountsEachHarvestThatEnds) {
     return api::HarvestStatus{
         .key = key, .number = 1, .started_time = begin, .finished_time = end, .reason = reason};
   };
-  snapshot.warmup.status.harvests = {
+  warmup.status.harvests = {
       {.key = "a", .number = 1, .started_time = begin, .reason = "Harvesting"},
       ended("b", "Harvested")};
   plan.status.harvests = {
@@ -185,8 +185,8 @@ TEST_F(ExecutorTest, EachWarmupOwnsItsEntriesOfANodeCache) {
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "uid-n1"));
   plan.nodes = {{.node = "n1", .spec = {.warmups = {{.uid = "uid-llama", .name = "llama"}}}}};
   ASSERT_TRUE(Execute().ok());
-  model::Snapshot other = snapshot;
-  other.warmup.uid = "uid-other";
+  api::CacheWarmup other = warmup;
+  other.uid = "uid-other";
   model::Plan other_plan;
   other_plan.nodes = {{.node = "n1", .spec = {.warmups = {{.uid = "uid-other", .name = "o"}}}}};
   ASSERT_TRUE(executor.Execute(other, other_plan, {}).ok());
@@ -265,7 +265,7 @@ TEST_F(ExecutorTest, RunsStepsInTheOrderOfThePlan) {
                       .log = log,
                       .job_refusals = refusals,
                       .release_refusals = release_refusals});
-  ASSERT_TRUE(all.Execute(snapshot, plan, {}).ok());
+  ASSERT_TRUE(all.Execute(warmup, plan, {}).ok());
   EXPECT_THAT(effects, ::testing::ElementsAre("apply status", "metrics", "event Published",
                                               "patch llama", "apply n1", "patch b", "patch a",
                                               "event ReleasedWarm", "create jobs", "delete old"));
@@ -280,13 +280,13 @@ TEST_F(ExecutorTest, RejectedJobIsRecordedAndHoldsNoPod) {
       return request.path.find("/jobs") != std::string::npos ? refusal : absl::OkStatus();
     });
     ASSERT_TRUE(Execute().ok());
-    ASSERT_EQ(refusals.Of(snapshot.warmup.uid).size(), 1U);
-    EXPECT_EQ(refusals.Of(snapshot.warmup.uid)[0].message, refusal.message());
+    ASSERT_EQ(refusals.Of(warmup.uid).size(), 1U);
+    EXPECT_EQ(refusals.Of(warmup.uid)[0].message, refusal.message());
   }
   EXPECT_FALSE(IsHeld("a"));
   server.OnWrite([](const kube::Request&, codec::Json&) { return absl::OkStatus(); });
   ASSERT_TRUE(Execute().ok());
-  EXPECT_TRUE(refusals.Of(snapshot.warmup.uid).empty()) << "the Job was created";
+  EXPECT_TRUE(refusals.Of(warmup.uid).empty()) << "the Job was created";
 }
 
 TEST_F(ExecutorTest, ExistingAndDeletedJobsAreSuccess) {
@@ -317,7 +317,7 @@ TEST_F(ExecutorTest, PlansOfANamespaceShareOneConcurrencyLimit) {
     return absl::OkStatus();
   });
   {
-    const std::jthread other([&] { EXPECT_TRUE(executor.Execute(snapshot, plan, {}).ok()); });
+    const std::jthread other([&] { EXPECT_TRUE(executor.Execute(warmup, plan, {}).ok()); });
     EXPECT_TRUE(Execute().ok());
   }
   EXPECT_GT(most, 1);
@@ -437,7 +437,7 @@ TEST_F(ExecutorTest, RecordsEventsOfThePlan) {
 }
 
 TEST_F(ExecutorTest, DeletedWarmupIsNotWritten) {
-  snapshot.warmup = {.ns = "default", .name = "llama", .uid = "uid-llama", .deleting = true};
+  warmup = {.ns = "default", .name = "llama", .uid = "uid-llama", .deleting = true};
   server.Put(kube::kNodeCaches, NodeCacheObject("n1", "u"));
   plan.status_changed = true;
   plan.set_inject_label = false;
@@ -454,7 +454,7 @@ TEST_F(ExecutorTest, StopsBetweenRequests) {
         {.pod = Stored(HeldPodObject("p" + std::to_string(i), "llama")), .reason = "ReleasedWarm"});
   }
   stopping.request_stop();
-  EXPECT_TRUE(absl::IsCancelled(executor.Execute(snapshot, plan, stopping.get_token()).status()));
+  EXPECT_TRUE(absl::IsCancelled(executor.Execute(warmup, plan, stopping.get_token()).status()));
 }
 
 TEST_F(ExecutorTest, ForbiddenDeletionOfAJobIsLoggedAndNoError) {
