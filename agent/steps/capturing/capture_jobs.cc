@@ -27,8 +27,8 @@ bool IsWorthWaiting(const absl::Status& status) {
          absl::IsUnknown(status);
 }
 
-// For a damaged tree, which is never published: publication would give the bad bytes a valid digest
-// and distribute them.
+// Returns the message for a damaged tree, which is never published: publication would give the bad
+// bytes a valid digest and distribute them.
 std::string TreeDamaged(const std::string& generation) {
   return fmt::format("the builder's directory {} contains damaged files; another builder is needed",
                      generation);
@@ -184,13 +184,22 @@ void Captures::Refuse(Capture& capture, std::string_view reason, std::string mes
 }
 
 void Captures::RefuseTree(Capture& capture, bool is_harvest, std::string message) {
-  Refuse(capture, is_harvest ? api::reason::kHarvestRefused : api::reason::kNothingToCapture,
-         std::move(message));
+  if (is_harvest) {
+    return Refuse(capture, api::reason::kHarvestRefused, std::move(message));
+  }
+  Refuse(capture, api::reason::kNothingToCapture, std::move(message));
+  CountFailure(capture, true);
+}
+
+void Captures::CountFailure(const Capture& capture, bool is_new) const {
+  const api::CaptureStatus& status = capture.status;
   context_.metrics.captures.Add({"failed"});
-  context_.metrics.failures.Add({capture.status.reason});
-  context_.log.Warning("cannot publish capture", {{"podUID", capture.status.id},
-                                                  {"reason", capture.status.reason},
-                                                  {"err", capture.status.message}});
+  context_.metrics.failures.Add({status.reason});
+  if (is_new) {
+    context_.log.Warning(
+        "cannot publish capture",
+        {{"podUID", status.id}, {"reason", status.reason}, {"err", status.message}});
+  }
 }
 
 absl::StatusOr<SettleSample> Captures::Sample(const CaptureOrder& order, Capture& capture,
@@ -348,13 +357,7 @@ void Captures::RecordError(const absl::Status& status, bool is_harvest, Capture&
   capture.status.state = is_silent ? api::CaptureState::kPacking : api::CaptureState::kFailed;
   capture.status.reason = std::string(api::reason::kPublishFailed);
   capture.status.message = Message(status);
-  context_.metrics.captures.Add({"failed"});
-  context_.metrics.failures.Add({capture.status.reason});
-  if (is_new) {
-    context_.log.Warning("cannot publish capture", {{"podUID", capture.status.id},
-                                                    {"reason", capture.status.reason},
-                                                    {"err", capture.status.message}});
-  }
+  CountFailure(capture, is_new);
 }
 
 void Captures::RecordPublished(const Ended& ended, Capture& capture) {

@@ -75,8 +75,10 @@ class Captures {
   static bool MayHarvest(const CaptureOrder& order, Capture& capture);
   // Records that the capture can never succeed.
   static void Refuse(Capture& capture, std::string_view reason, std::string message);
-  // Records, counts and logs that the tree of the capture must not be published.
+  // Records that the tree of the capture can never be published.
   void RefuseTree(Capture& capture, bool is_harvest, std::string message);
+  // Counts a failure of the capture, and logs it if `is_new`.
+  void CountFailure(const Capture& capture, bool is_new) const;
   // Returns the id of the tree that the builder's container mounted, or that is harvested; empty if
   // unknown.
   std::string FindGeneration(const CaptureOrder& order) const;
