@@ -13,13 +13,14 @@
 
 namespace cachewarm::controllers {
 
-// The one thread on which all workers plan. libc's allocator keeps freed memory in an arena of the
-// thread that allocated it, so with a plan on each worker's thread every arena would grow to the
-// size of the largest plan (docs/design/0017-memory-of-the-operator.md). Thread-safe.
+// The one thread on which the plans of all workers are made. libc's allocator gives threads
+// separate arenas and keeps freed memory in them. If each worker planned on its own thread, every
+// arena would grow to the size of the largest plan (docs/design/0017-memory-of-the-operator.md).
+// Thread-safe.
 class PlanningThread {
  public:
   PlanningThread();
-  // No call of Run() may be in progress.
+  // Waits for the thread. No call of Run() may be in progress.
   ~PlanningThread() = default;
 
   // Runs `work` on this thread, after all earlier calls, and returns its result. `work` must not

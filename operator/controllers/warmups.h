@@ -62,7 +62,7 @@ class Warmups {
 
   struct HeldPodCounts {
     int held = 0;
-    int overdue = 0;  // held longer than their deadline allows
+    int overdue = 0;  // still held some seconds after their deadline
   };
 
   // All references must outlive this object.
@@ -74,8 +74,8 @@ class Warmups {
   void CountDryRun(const model::AdmissionDryRun& result) const;
 
  private:
-  // The results of planning. Has no snapshot: its nodes and decoded pods would stay in memory
-  // while the plan is executed, which takes longer than planning.
+  // The results of planning. Does not hold the snapshot, whose nodes and decoded pods would stay in
+  // memory while the plan is executed, which takes longer than planning.
   struct Decision {
     model::Plan plan;
     HeldPodCounts pods;
